@@ -1,0 +1,65 @@
+"""counterpath: what would happen to this patient under another treatment plan, and how sure are we?
+
+Names are loaded when they are first used, so that `import counterpath` is quick and brings no jax.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from counterpath._version import __version__
+
+if TYPE_CHECKING:
+    from counterpath.cohort import (
+        Cohort,
+        CohortError,
+        CohortWarning,
+        Plan,
+        PlanError,
+        PlanWarning,
+        TimeZoneWarning,
+        UnseenDoseWarning,
+        load_example_ward,
+        read_cohort,
+    )
+    from counterpath.figures import draw_patients
+
+_HOMES = {
+    "Cohort": "cohort",
+    "CohortError": "cohort",
+    "CohortWarning": "cohort",
+    "Plan": "cohort",
+    "PlanError": "cohort",
+    "PlanWarning": "cohort",
+    "TimeZoneWarning": "cohort",
+    "UnseenDoseWarning": "cohort",
+    "draw_patients": "figures",
+    "load_example_ward": "cohort",
+    "read_cohort": "cohort",
+}
+
+__all__ = [
+    "Cohort",
+    "CohortError",
+    "CohortWarning",
+    "Plan",
+    "PlanError",
+    "PlanWarning",
+    "TimeZoneWarning",
+    "UnseenDoseWarning",
+    "__version__",
+    "draw_patients",
+    "load_example_ward",
+    "read_cohort",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'counterpath' has no attribute {name!r}")
+    return getattr(import_module(f"counterpath.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,502 @@
+"""Patient records as data: immutable, columnar, and in the patient's own time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+from jaxtyping import Float64, Int64
+
+from counterpath.cohort.cuts import Cut, events_until, outcomes_after
+from counterpath.cohort.declared import Columns, Declared, DeclaredVariable, Repairs
+from counterpath.cohort.describe import describe_cohort, summarise_cohort
+from counterpath.cohort.findings import CohortError, Finding, counted, name_patients
+from counterpath.cohort.frames import FrameKind, to_kind, to_polars
+from counterpath.cohort.ids import number_of
+from counterpath.cohort.plan import Plan
+from counterpath.cohort.records import Observations, TreatmentEvents, freeze
+from counterpath.cohort.schema import FOLLOW_UP_END, TIME_ORIGIN, Schema, Treatment
+from counterpath.cohort.tables import Tables, read_tables
+from counterpath.cohort.units import MICROSECONDS, TimeUnit
+from counterpath.cohort.values import as_column
+from counterpath.cohort.wide import tables_from_frame
+
+if TYPE_CHECKING:
+    from counterpath.cohort.checks import CheckReport
+
+Names = str | Sequence[str]
+Bounds = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cohort:
+    """Patients with what was observed of them and what they were given.
+
+    Times count from each patient's time zero in `schema.time_unit`. Nothing in a cohort changes; every method
+    returns a new one. Build it with `from_tables`, `from_frame` or `cp.read_cohort`.
+
+    Attributes:
+        schema: Roles, kinds, units.
+        patients: Their ids, as integers or text.
+        origins: Each patient's time zero on the clock of the user's tables.
+        follow_up_end: When a patient was last under observation; NaN where not given.
+        records: What was measured.
+        events: What was given.
+        static_values: One row per patient, NaN where missing.
+        repairs: What was changed or left out on the way in, with counts.
+        frames: The kind of frame that is given back.
+    """
+
+    schema: Schema
+    patients: pl.Series
+    origins: pl.Series
+    follow_up_end: Float64[np.ndarray, " patients"]
+    records: Observations
+    events: TreatmentEvents
+    static_values: Float64[np.ndarray, "patients static"]
+    repairs: tuple[Finding, ...] = ()
+    frames: FrameKind = "polars"
+
+    def __post_init__(self):
+        freeze(self.follow_up_end)
+        freeze(self.static_values)
+
+    # --- reading
+
+    @classmethod
+    def from_tables(
+        cls,
+        observations: Any,
+        treatments: Any = None,
+        static: Any = None,
+        *,
+        outcome: Names,
+        time_unit: TimeUnit,
+        covariates: Names | None = None,
+        categorical: Names = (),
+        bounds: Mapping[str, Bounds] | None = None,
+        units: Mapping[str, str] | None = None,
+        randomised: bool = False,
+        follow_up_end: str | None = None,
+        time_zero: str = "first record",
+        duplicates: Literal["error", "mean", "first", "last"] = "error",
+        merge_within: float = 0.0,
+        after_follow_up: Literal["error", "drop"] = "error",
+        **columns: str,
+    ) -> Cohort:
+        """Read up to three tables of pandas, polars, Arrow or another kind that narwhals knows.
+
+        Args:
+            observations: Wide (a column per variable) or long (columns `variable` and `value`).
+            treatments: A row per dose (`time`, `dose`) or interval (`start`, `stop`, `rate`), with `treatment`.
+            static: A row per patient.
+            outcome: Name or names of what is to be predicted.
+            time_unit: Unit of the times; datetimes are converted to it.
+            covariates: What else is measured over time; default: every other column or variable.
+            categorical: Covariates, changing or static, whose numbers are codes. Text is categorical anyway.
+            bounds: (lower, upper) of variables; None for no bound. Predictions respect those of outcomes.
+            units: Units of variables and treatments, for labels.
+            randomised: Whether treatment was assigned at random, given what is recorded.
+            follow_up_end: Column of `static` with the end of follow-up (death, discharge, censoring).
+            time_zero: `first record`, `as given` (numbers only), or a column of `static`.
+            duplicates: What to do with two values of a variable at one time.
+            merge_within: Join records of a patient that are closer than this.
+            after_follow_up: `drop` leaves out what is dated after the end of follow-up.
+            **columns: Names of columns that differ from the usual: `patient`, `time`, `variable`, `value`,
+                `treatment`, `start`, `stop`, `dose`, `rate`.
+        """
+        observed, kind = to_polars(observations, "observations")
+        given = None if treatments is None else to_polars(treatments, "treatments")[0]
+        fixed = None if static is None else to_polars(static, "static")[0]
+        unknown = set(columns) - set(Columns.model_fields)
+        if unknown:
+            raise TypeError(f"from_tables() has no argument {sorted(unknown)[0]!r}")
+        describe = _Describe(_names(categorical), bounds or {}, units or {})
+        named = Columns(**columns)
+        declared = Declared(
+            time_unit=time_unit,
+            outcomes=describe.variables(_names(outcome)),
+            covariates=describe.variables(_names(covariates)) if covariates is not None else None,
+            randomised=randomised,
+            follow_up_end=follow_up_end,
+            time_zero=time_zero,
+        )
+        declared = describe.everything(declared, observed, given, fixed, named)
+        repairs = Repairs(duplicates=duplicates, merge_within=merge_within, after_follow_up=after_follow_up)
+        return cls.build(Tables(observed, given, fixed), declared, named, repairs, kind)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        patient: str,
+        time: str,
+        outcome: Names,
+        time_unit: TimeUnit,
+        covariates: Names = (),
+        treatments: Names | Mapping[str, str] = (),
+        infusions: Names | Mapping[str, str] = (),
+        static: Names = (),
+        changes_only: Names = (),
+        follow_up_end: str | None = None,
+        **options: Any,
+    ) -> Cohort:
+        """Read one wide frame with a row per patient and time.
+
+        Args:
+            frame: Of pandas, polars, Arrow or another kind that narwhals knows.
+            patient: Column with the patient.
+            time: Column with the time.
+            outcome: Column or columns to be predicted.
+            time_unit: Unit of the times.
+            covariates: Columns that change over time.
+            treatments: Columns with single doses, or {name: column}. Empty or 0: nothing given.
+            infusions: Columns with a rate that holds until the next row, or {name: column}.
+            static: Columns that do not change within a patient.
+            changes_only: Columns in which a repeated value is carried forward, not measured anew.
+            follow_up_end: Column with the end of follow-up, the same in all rows of a patient.
+            **options: As for `from_tables`: `categorical`, `bounds`, `units`, `randomised`, `time_zero`,
+                `duplicates`, `merge_within`, `after_follow_up`.
+        """
+        table, kind = to_polars(frame, "wide")
+        fixed = [
+            *_names(static),
+            *([follow_up_end] if follow_up_end and follow_up_end not in _names(static) else []),
+        ]
+        tables, carried = tables_from_frame(
+            table,
+            patient=patient,
+            time=time,
+            outcomes=_names(outcome),
+            covariates=_names(covariates),
+            treatments=_named(treatments),
+            infusions=_named(infusions),
+            static=fixed,
+            changes_only=_names(changes_only),
+        )
+        cohort = cls.from_tables(
+            tables.observations,
+            tables.treatments,
+            tables.static,
+            patient=patient,
+            time=time,
+            # a wide frame has no such columns, whatever its variables are called
+            variable="\0variable",
+            value="\0value",
+            start=time,
+            outcome=outcome,
+            covariates=covariates,
+            time_unit=time_unit,
+            follow_up_end=follow_up_end,
+            **options,
+        )
+        repairs = cohort.repairs if carried is None else (*cohort.repairs, carried)
+        return replace(cohort, frames=kind, repairs=repairs)
+
+    @classmethod
+    def build(
+        cls,
+        tables: Tables,
+        declared: Declared,
+        columns: Columns,
+        repairs: Repairs,
+        frames: FrameKind = "polars",
+    ) -> Cohort:
+        """The one way in: tables with everything that was said of them."""
+        parts = read_tables(tables, declared, columns, repairs)
+        return cls(
+            parts.schema,
+            parts.patients,
+            parts.origins,
+            parts.follow_up_end,
+            parts.observations,
+            parts.events,
+            parts.static,
+            parts.repairs,
+            frames,
+        )
+
+    # --- looking
+
+    def __len__(self) -> int:
+        return len(self.patients)
+
+    def __repr__(self) -> str:
+        return summarise_cohort(self)
+
+    def describe(self) -> Any:
+        """A frame with a line per variable and treatment: how often, how much, for how many."""
+        return to_kind(describe_cohort(self), self.frames)
+
+    def check(self, *, lookback: float | None = None, cells: int = 64) -> CheckReport:
+        """A verdict before any training; see `counterpath.cohort.checks`."""
+        from counterpath.cohort.checks import check_cohort
+
+        return check_cohort(self, lookback=lookback, cells=cells)
+
+    @property
+    def history_end(self) -> Float64[np.ndarray, " patients"]:
+        """Up to when each patient is known: end of follow-up, or the last record or treatment without one."""
+        last = np.full(len(self), -np.inf)
+        has = self.records.per_patient > 0
+        last[has] = self.records.times[self.records.offsets[1:][has] - 1]
+        given = np.where(np.isfinite(self.events.stop), self.events.stop, self.events.start)
+        np.maximum.at(last, self.events.patient_of_row, given)
+        return np.where(np.isnan(self.follow_up_end), last, self.follow_up_end)
+
+    @property
+    def observations(self) -> Any:
+        """What was measured, as a wide frame of the user's kind."""
+        return to_kind(self.observation_table(), self.frames)
+
+    @property
+    def treatments(self) -> Any:
+        """What was given, as a frame of the user's kind: start, stop, dose, rate."""
+        return to_kind(self.treatment_table(), self.frames)
+
+    @property
+    def static(self) -> Any:
+        """One line per patient, as a frame of the user's kind, with end of follow-up and time zero."""
+        return to_kind(self.static_table(), self.frames)
+
+    def observation_table(self) -> pl.DataFrame:
+        """What was measured, as polars."""
+        keys = [
+            self.patients.gather(self.records.patient_of_row).alias(self.schema.patient_column),
+            pl.Series(self.schema.time_column, self.records.times),
+        ]
+        return pl.DataFrame(
+            keys + [as_column(v, self.records.values[:, j]) for j, v in enumerate(self.schema.variables)]
+        )
+
+    def treatment_table(self) -> pl.DataFrame:
+        """What was given, as polars. A rate without a stop is still running."""
+        events = self.events
+        names = pl.Series([treatment.name for treatment in self.schema.treatments], dtype=pl.String)
+        stop = np.where(np.isfinite(events.stop), events.stop, np.nan)
+        return pl.DataFrame(
+            [
+                self.patients.gather(events.patient_of_row).alias(self.schema.patient_column),
+                names.gather(events.treatment).alias("treatment"),
+                pl.Series("start", events.start),
+                pl.Series("stop", stop).fill_nan(None),
+                pl.Series("dose", np.where(events.is_dose, events.amount, np.nan)).fill_nan(None),
+                pl.Series("rate", np.where(events.is_dose, np.nan, events.amount)).fill_nan(None),
+            ]
+        )
+
+    def static_table(self) -> pl.DataFrame:
+        """One line per patient, as polars."""
+        columns = [self.patients.alias(self.schema.patient_column)]
+        columns += [as_column(v, self.static_values[:, j]) for j, v in enumerate(self.schema.static)]
+        columns += [
+            pl.Series(FOLLOW_UP_END, self.follow_up_end).fill_nan(None),
+            self.origins.alias(TIME_ORIGIN),
+        ]
+        return pl.DataFrame(columns)
+
+    def equals(self, other: Cohort) -> bool:
+        """The same patients, records and meaning, to the bit."""
+        return (
+            self.schema == other.schema
+            and self.patients.equals(other.patients)
+            and self.origins.equals(other.origins)
+            and np.array_equal(self.follow_up_end, other.follow_up_end, equal_nan=True)
+            and self.records.equals(other.records)
+            and self.events.equals(other.events)
+            and np.array_equal(self.static_values, other.static_values, equal_nan=True)
+            and self.repairs == other.repairs
+        )
+
+    # --- choosing
+
+    def positions(self, patients: Iterable[Any]) -> Int64[np.ndarray, " chosen"]:
+        """Where these patients stand in the cohort, or an error that names who is not there."""
+        wanted = patients if isinstance(patients, pl.Series) else pl.Series(list(patients), dtype=self.patients.dtype)
+        numbers = number_of(wanted, self.patients)
+        if (numbers < 0).any():
+            absent = wanted.filter(pl.Series(numbers < 0))
+            raise CohortError(f"{name_patients(absent).capitalize()} not in this cohort of {len(self):,}.")
+        return numbers
+
+    def __getitem__(self, which: Any) -> Cohort:
+        """Some patients: `cohort[:10]` and masks go by position, `cohort[[17, 20]]` and `cohort["P3"]` by id."""
+        if isinstance(which, slice):
+            return self._take(np.arange(len(self))[which])
+        if isinstance(which, np.ndarray) and which.dtype == bool:
+            if which.shape != (len(self),):
+                raise IndexError(f"The mask has shape {which.shape}; the cohort has {len(self)} patients.")
+            return self._take(np.flatnonzero(which))
+        try:
+            listed = [which] if isinstance(which, (str, int, np.integer)) else list(which)
+            return self._take(self.positions(listed))
+        except (TypeError, pl.exceptions.PolarsError) as error:
+            kind = "text" if self.patients.dtype == pl.String else "integers"
+            raise CohortError(f"{which!r} names no patients: ids of this cohort are {kind}.") from error
+
+    def _take(self, positions: Int64[np.ndarray, " chosen"]) -> Cohort:
+        return replace(
+            self,
+            patients=self.patients.gather(positions),
+            origins=self.origins.gather(positions),
+            follow_up_end=self.follow_up_end[positions],
+            records=self.records.take(positions),
+            events=self.events.take(positions),
+            static_values=self.static_values[positions],
+        )
+
+    def split(self, shares: Sequence[float], *, seed: int) -> tuple[Cohort, ...]:
+        """Patients at random into parts of these shares, e.g. (0.7, 0.1, 0.2). Nobody is in two parts."""
+        if not shares or min(shares) <= 0 or abs(sum(shares) - 1.0) > 1e-9:
+            raise CohortError(f"Shares {tuple(shares)} are not positive numbers with sum 1, such as (0.7, 0.1, 0.2).")
+        ends = np.round(np.cumsum(shares) * len(self)).astype(int)
+        order = np.random.default_rng(seed).permutation(len(self))
+        parts = np.split(order, ends[:-1])
+        if min(len(part) for part in parts) == 0:
+            raise CohortError(f"{counted(len(self), 'patient')} are too few for shares {tuple(shares)}.")
+        return tuple(self._take(np.sort(part)) for part in parts)
+
+    def until(self, time: Any, *, ended: Literal["error", "drop"] = "error") -> Cohort:
+        """What was known at a time: observations up to it, treatments before it, running intervals open.
+
+        Args:
+            time: In the cohort's unit since time zero; one for all, one per patient (in order, or {id: time}), or a
+                date on the clock of the user's tables.
+            ended: What to do with patients who were not under observation then: an error, or leave them out.
+        """
+        end = self._times(time)
+        gone = end > np.where(np.isnan(self.follow_up_end), np.inf, self.follow_up_end)
+        first = np.full(len(self), np.inf)
+        has = self.records.per_patient > 0
+        first[has] = self.records.times[self.records.offsets[:-1][has]]
+        absent = gone | (first > end)
+        if absent.any():
+            if ended == "error":
+                who = self.patients.filter(pl.Series(absent))
+                verb = "was" if len(who) == 1 else "were"
+                raise CohortError(
+                    f"{name_patients(who).capitalize()} {verb} not under observation at that time "
+                    f"({int(gone.sum())} ended before, {int((first > end).sum())} began later). "
+                    "Choose another time, or pass ended='drop'."
+                )
+            return self[~absent].until(end[~absent])
+        return replace(
+            self,
+            follow_up_end=end,
+            records=self.records.keep(self.records.times <= end[self.records.patient_of_row]),
+            events=events_until(self.events, end),
+        )
+
+    def _times(self, time: Any) -> Float64[np.ndarray, " patients"]:
+        if isinstance(time, Mapping):
+            missing = [patient for patient in self.patients if patient not in time]
+            if missing:
+                raise CohortError(f"No time was given for {name_patients(missing)}.")
+            time = [time[patient] for patient in self.patients]
+        if isinstance(time, (date, datetime)):
+            if self.origins.dtype.is_numeric():
+                raise CohortError("This cohort counts time in numbers. Give a number instead of a date.")
+            moment = pl.Series([time]).cast(self.origins.dtype)
+            since = moment.dt.epoch("us")[0] - self.origins.dt.epoch("us").to_numpy()
+            return since / MICROSECONDS[self.schema.time_unit]
+        times = np.broadcast_to(np.asarray(time, dtype=np.float64), (len(self),)).copy()
+        if not np.isfinite(times).all():
+            raise CohortError("A time is missing or infinite.")
+        return times
+
+    def cut(self, time: Any, *, max_horizon: float | None = None, ended: Literal["error", "drop"] = "error") -> Cut:
+        """The trajectory in two: history until `time`, the plan that followed, and the outcomes after it."""
+        history = self.until(time, ended=ended)
+        return Cut(history, Plan.observed(self), outcomes_after(self, history, max_horizon))
+
+    # --- keeping
+
+    def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the cohort as Parquet with its schema, whole or not at all; `cp.read_cohort` reads it back."""
+        from counterpath.cohort.folder import write_cohort
+
+        write_cohort(self, folder, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str]) -> Cohort:
+        """The cohort that `save` wrote."""
+        from counterpath.cohort.folder import read_cohort
+
+        return read_cohort(folder)
+
+
+def _names(names: Names | None) -> list[str]:
+    if names is None:
+        return []
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _named(columns: Names | Mapping[str, str]) -> dict[str, str]:
+    return dict(columns) if isinstance(columns, Mapping) else {name: name for name in _names(columns)}
+
+
+@dataclass(frozen=True)
+class _Describe:
+    """What the arguments of `from_tables` say about variables by name."""
+
+    categorical: list[str]
+    bounds: Mapping[str, Bounds]
+    units: Mapping[str, str]
+
+    def variables(self, names: Iterable[str]) -> tuple[DeclaredVariable, ...]:
+        return tuple(
+            DeclaredVariable(
+                name=name,
+                kind="categorical" if name in self.categorical else None,
+                unit=self.units.get(name),
+                lower=self.bounds.get(name, (None, None))[0],
+                upper=self.bounds.get(name, (None, None))[1],
+            )
+            for name in names
+        )
+
+    def everything(
+        self,
+        declared: Declared,
+        observations: pl.DataFrame,
+        treatments: pl.DataFrame | None,
+        static: pl.DataFrame | None,
+        columns: Columns,
+    ) -> Declared:
+        """The same with every variable listed; an argument that names nothing is an error."""
+        long = {columns.variable, columns.value} <= set(observations.columns)
+        outcomes = {variable.name for variable in declared.outcomes}
+        measured = (
+            observations[columns.variable].cast(pl.String).drop_nulls().unique(maintain_order=True)
+            if long
+            else [name for name in observations.columns if name not in (columns.patient, columns.time)]
+        )
+        covariates = declared.covariates
+        if covariates is None:
+            covariates = self.variables(name for name in measured if name not in outcomes)
+        keys = (columns.patient, declared.follow_up_end, declared.time_zero)
+        fixed = self.variables(name for name in static.columns if name not in keys) if static is not None else None
+        names = (
+            sorted(treatments[columns.treatment].drop_nulls().cast(pl.String).unique())
+            if (treatments is not None and columns.treatment in treatments.columns)
+            else []
+        )
+        known = {v.name for v in (*declared.outcomes, *covariates, *(fixed or ()))}
+        for argument, given in (
+            ("categorical", self.categorical),
+            ("bounds", self.bounds),
+            ("units", self.units),
+        ):
+            for name in given:
+                if name not in known and not (argument == "units" and name in names):
+                    raise CohortError(f"{argument} names {name!r}, which is no variable of these tables.")
+        treated = tuple(Treatment(name=name, unit=self.units.get(name)) for name in names)
+        return declared.model_copy(
+            update={"covariates": covariates, "static": fixed, "treatments": treated or declared.treatments}
+        )

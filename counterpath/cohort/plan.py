@@ -1,0 +1,294 @@
+"""A plan: everything given from now on, in time elapsed since the end of the history, on [0, Δ)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import polars as pl
+from pydantic import Field, PrivateAttr, ValidationError
+
+from counterpath.cohort.findings import (
+    PlanError,
+    did_you_mean,
+)
+from counterpath.cohort.frames import FrameKind, to_kind, to_polars
+from counterpath.cohort.plan_events import resolve_plan
+from counterpath.cohort.records import TreatmentEvents
+from counterpath.cohort.schema import Strict
+from counterpath.cohort.units import TimeUnit, units_per
+
+if TYPE_CHECKING:
+    from counterpath.cohort.cohort import Cohort
+
+PatientId = int | str
+Elapsed = Annotated[float, Field(ge=0.0)]
+Amount = Annotated[float, Field(gt=0.0)]
+
+
+class PlannedDose(Strict):
+    """A single dose at an elapsed time; the usual one where `dose` is left out, for all where `patient` is."""
+
+    treatment: str
+    time: Elapsed
+    dose: Amount | None = None
+    patient: PatientId | None = None
+
+
+class PlannedInfusion(Strict):
+    """A rate from `start` until `stop` (for good where left out), the usual one where `rate` is left out."""
+
+    treatment: str
+    start: Elapsed
+    stop: Elapsed | None = None
+    rate: Amount | None = None
+    patient: PatientId | None = None
+
+
+class Plan(Strict):
+    """What will be given from now on. Time 0 is the decision taken now.
+
+    An empty plan (`Plan.none()`) also ends what is running. Plans add up: `Plan.continued() + Plan.dose("aspirin")`.
+
+    Attributes:
+        doses: Single doses.
+        infusions: Intervals with a rate.
+        keeps_running: Whether present rates are kept: for everybody, for nobody, or for these patients.
+        time_unit: The unit of the plan's times; the cohort's where left out.
+    """
+
+    doses: tuple[PlannedDose, ...] = ()
+    infusions: tuple[PlannedInfusion, ...] = ()
+    keeps_running: bool | tuple[PatientId, ...] = False
+    time_unit: TimeUnit | None = None
+    _observed: Any = PrivateAttr(default=None)  # the cohort of Plan.observed, until it meets a history
+
+    @classmethod
+    def none(cls) -> Plan:
+        """Nothing is given, and what is running ends now."""
+        return cls()
+
+    @classmethod
+    def dose(
+        cls, treatment: str, at: float = 0.0, dose: float | None = None, *, time_unit: TimeUnit | None = None
+    ) -> Plan:
+        """One dose at an elapsed time (default: now; default amount: the cohort's usual dose)."""
+        return cls.repeat(treatment, every=1.0, times=1, start=at, dose=dose, time_unit=time_unit)
+
+    @classmethod
+    def repeat(
+        cls,
+        treatment: str,
+        *,
+        every: float,
+        times: int,
+        start: float = 0.0,
+        dose: float | None = None,
+        time_unit: TimeUnit | None = None,
+    ) -> Plan:
+        """`times` doses, the first at `start`, then one `every` so often.
+
+        Args:
+            treatment: Its name in the cohort.
+            every: Time between doses.
+            times: How many.
+            start: Elapsed time of the first; 0 is now.
+            dose: Amount of each; default: the cohort's usual dose.
+            time_unit: Of `every` and `start`; default: the cohort's.
+        """
+        _positive("every", every)
+        if times != int(times) or times < 1:
+            raise PlanError(f"times={times!r} doses cannot be given. Use a whole number from 1, or Plan.none().")
+        _not_negative("start", start)
+        if dose is not None:
+            _positive("dose", dose)
+        doses = (PlannedDose(treatment=treatment, time=start + i * every, dose=dose) for i in range(int(times)))
+        return cls(doses=tuple(doses), time_unit=time_unit)
+
+    @classmethod
+    def infusion(
+        cls,
+        treatment: str,
+        start: float = 0.0,
+        stop: float | None = None,
+        rate: float | None = None,
+        *,
+        time_unit: TimeUnit | None = None,
+    ) -> Plan:
+        """A rate from `start` until `stop` (default: for good; default rate: the cohort's usual one)."""
+        _not_negative("start", start)
+        if stop is not None and not stop > start:
+            raise PlanError(f"The infusion of {treatment!r} stops at {stop:g}, not after its start at {start:g}.")
+        if rate is not None:
+            _positive("rate", rate)
+        infusion = PlannedInfusion(treatment=treatment, start=start, stop=stop, rate=rate)
+        return cls(infusions=(infusion,), time_unit=time_unit)
+
+    @classmethod
+    def continued(cls) -> Plan:
+        """Present rates go on, for each patient their own; no single doses."""
+        return cls(keeps_running=True)
+
+    @classmethod
+    def observed(cls, cohort: Cohort) -> Plan:
+        """What really followed, looked up in `cohort` for each patient of the history it is used with."""
+        plan = cls()
+        plan._observed = cohort
+        return plan
+
+    @classmethod
+    def per_patient(cls, plans: Mapping[PatientId, Plan]) -> Plan:
+        """A plan of their own for each patient."""
+        total = cls(keeps_running=())
+        for patient, plan in plans.items():
+            if plan._observed is not None:
+                raise PlanError("Plan.observed is already per patient; use it for all, or leave it out.")
+            total = total + plan._for(patient)
+        return total
+
+    def _for(self, patient: PatientId) -> Plan:
+        keeps = (patient,) if self.keeps_running is True else ()
+        return Plan(
+            doses=tuple(dose.model_copy(update={"patient": patient}) for dose in self.doses),
+            infusions=tuple(infusion.model_copy(update={"patient": patient}) for infusion in self.infusions),
+            keeps_running=keeps,
+            time_unit=self.time_unit,
+        )
+
+    def __add__(self, other: Plan) -> Plan:
+        if None not in (self.time_unit, other.time_unit) and self.time_unit != other.time_unit:
+            other = other.in_unit(self.time_unit)  # type: ignore[arg-type]  # not None here
+        elif self.time_unit != other.time_unit and not (self._is_timeless or other._is_timeless):
+            raise PlanError("One of the two plans has a time unit and the other has none. Give both, or none.")
+        if self._observed is not None and other._observed is not None:
+            raise PlanError("Two observed plans cannot be added.")
+        keeps = (self.keeps_running, other.keeps_running)
+        total = Plan(
+            doses=self.doses + other.doses,
+            infusions=self.infusions + other.infusions,
+            keeps_running=True if True in keeps else sum((k for k in keeps if isinstance(k, tuple)), ()),
+            time_unit=self.time_unit or other.time_unit,
+        )
+        total._observed = self._observed if self._observed is not None else other._observed
+        return total
+
+    @property
+    def _is_timeless(self) -> bool:
+        return not self.doses and not self.infusions
+
+    def in_unit(self, unit: TimeUnit) -> Plan:
+        """The same plan with its times in another unit; rates keep the unit of the cohort's own table."""
+        if self.time_unit is None or self.time_unit == unit:
+            return self
+        factor = units_per(self.time_unit, unit)
+
+        def longer(time: float | None) -> float | None:
+            return None if time is None else time * factor
+
+        doses = tuple(d.model_copy(update={"time": longer(d.time)}) for d in self.doses)
+        infusions = tuple(
+            i.model_copy(update={"start": longer(i.start), "stop": longer(i.stop)}) for i in self.infusions
+        )
+        plan = self.model_copy(update={"doses": doses, "infusions": infusions, "time_unit": unit})
+        plan._observed = self._observed
+        return plan
+
+    @property
+    def followed(self) -> Cohort | None:
+        """The cohort in which to look up what really followed, for `Plan.observed`."""
+        return self._observed
+
+    # --- the one form, in JSON and as a table
+
+    def to_json(self) -> str:
+        """The plan as JSON text."""
+        if self._observed is not None:
+            raise PlanError("Plan.observed depends on a history and has no form of its own.")
+        return self.model_dump_json(exclude_defaults=True, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The plan that `to_json` wrote, or that a person did."""
+        try:
+            return cls.model_validate(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise PlanError(f"The plan is not JSON: {error}.") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = " → ".join(str(part) for part in first["loc"])
+            raise PlanError(f"The plan's {where}: {first['msg']}.") from error
+
+    @classmethod
+    def from_table(cls, table: Any, *, patient: str = "patient", time_unit: TimeUnit | None = None) -> Plan:
+        """A plan from a frame or a CSV, Parquet or JSON file.
+
+        Columns: `treatment`, `start` (or `time`); optional `stop`, `dose`, `rate`, `patient`, `time_unit`. A row with
+        a stop or a rate is an infusion. A row without a patient is for everybody.
+        """
+        if isinstance(table, (str, Path)):
+            path = Path(table)
+            if path.suffix == ".json":
+                return cls.from_json(path.read_text())
+            table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+        frame, _ = to_polars(table, "plan")
+        start = "start" if "start" in frame.columns else "time"
+        for column in ("treatment", start):
+            if column not in frame.columns:
+                raise PlanError(f"The plan has no column {column!r}. {did_you_mean(column, frame.columns)}")
+        known = {"treatment", start, "stop", "dose", "rate", "time_unit", patient}
+        strange = [column for column in frame.columns if column not in known]
+        if strange:
+            raise PlanError(f"The plan has a column {strange[0]!r}. {did_you_mean(strange[0], sorted(known))}")
+        units: list[Any] = frame["time_unit"].unique().to_list() if "time_unit" in frame.columns else [time_unit]
+        if len(units) != 1:
+            raise PlanError(f"The plan mixes time units ({', '.join(map(str, units))}). Use one.")
+        doses, infusions = [], []
+        for number, row in enumerate(frame.iter_rows(named=True), 1):
+            is_infusion = row.get("stop") is not None or row.get("rate") is not None
+            if is_infusion and row.get("dose") is not None:
+                raise PlanError(f"Row {number} of the plan has a dose and a stop or rate. An infusion takes a rate.")
+            keys = ("treatment", "patient", *(("stop", "rate") if is_infusion else ("dose",)))
+            content = {key: row.get(patient if key == "patient" else key) for key in keys}
+            content["start" if is_infusion else "time"] = row[start]
+            try:
+                if is_infusion:
+                    infusions.append(PlannedInfusion.model_validate(content))
+                else:
+                    doses.append(PlannedDose.model_validate(content))
+            except ValidationError as error:
+                first = error.errors()[0]
+                raise PlanError(f"Row {number} of the plan, {first['loc'][0]}: {first['msg']}.") from error
+        return cls(doses=tuple(doses), infusions=tuple(infusions), time_unit=units[0])
+
+    def to_table(self, frames: FrameKind = "polars") -> Any:
+        """The plan as a frame that `from_table` reads; `continued` has no row and cannot be written."""
+        if self._observed is not None or self.keeps_running:
+            raise PlanError("A plan that continues or repeats what patients had has no table; resolve it first.")
+        rows = [{**dose.model_dump(), "start": dose.time, "stop": None, "rate": None} for dose in self.doses]
+        rows += [{**infusion.model_dump(), "dose": None} for infusion in self.infusions]
+        columns = ("patient", "treatment", "start", "stop", "dose", "rate")
+        frame = pl.DataFrame({key: [row[key] for row in rows] for key in columns}, strict=False)
+        frame = frame.with_columns(pl.lit(self.time_unit).alias("time_unit"))
+        return to_kind(frame.select(c for c in frame.columns if frame[c].null_count() < frame.height), frames)
+
+    # --- meeting a history
+
+    def resolve(self, history: Cohort) -> TreatmentEvents:
+        """The plan for each patient of a history, in elapsed time and the history's unit.
+
+        Unknown treatments and patients are errors; a dose that the cohort never saw is an `UnseenDoseWarning`.
+        """
+        return resolve_plan(self, history)
+
+
+def _positive(what: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise PlanError(f"{what}={value!r} is not a positive number.")
+
+
+def _not_negative(what: str, value: float) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise PlanError(f"{what}={value!r} lies before now. A plan starts at 0, the end of the history.")

@@ -1,0 +1,149 @@
+"""A plan meets a history: what each patient would be given, in elapsed time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from counterpath.cohort.cuts import events_from, running
+from counterpath.cohort.doses import overlapping
+from counterpath.cohort.findings import PlanError, PlanWarning, UnseenDoseWarning, counted, did_you_mean, name_patients
+from counterpath.cohort.ids import number_of
+from counterpath.cohort.records import TreatmentEvents
+from counterpath.cohort.schema import Amounts, Treatment
+
+if TYPE_CHECKING:
+    from counterpath.cohort.cohort import Cohort
+    from counterpath.cohort.plan import PatientId, Plan
+
+
+def resolve_plan(plan: Plan, history: Cohort) -> TreatmentEvents:
+    """The plan for each patient, in elapsed time and the history's unit."""
+    schema = history.schema
+    plan = plan.in_unit(schema.time_unit)
+    rows = _Rows(history)
+    for dose in plan.doses:
+        treatment = _known(dose.treatment, schema.treatments)
+        amount = _amount(dose.dose, treatment.dose, treatment.name, "dose")
+        rows.add(dose.patient, treatment.name, dose.time, np.nan, amount)
+    for infusion in plan.infusions:
+        treatment = _known(infusion.treatment, schema.treatments)
+        amount = _amount(infusion.rate, treatment.rate, treatment.name, "rate")
+        stop = np.inf if infusion.stop is None else infusion.stop
+        rows.add(infusion.patient, treatment.name, infusion.start, stop, amount)
+    parts = [rows.events()]
+    if plan.keeps_running:
+        now = running(history.events, history.history_end)
+        if isinstance(plan.keeps_running, tuple):
+            chosen = history.positions(plan.keeps_running)
+            rows.mentioned.update(chosen.tolist())
+            now = now.keep(np.isin(now.patient_of_row, chosen))
+        parts.append(now)
+    if plan.followed is not None:
+        source = plan.followed.events.take(plan.followed.positions(history.patients))
+        parts.append(events_from(source, history.history_end))
+    rows.report_unplanned(everybody=plan.keeps_running is True or plan.followed is not None)
+    return _together(parts, history)
+
+
+class _Rows:
+    """Events of a plan, collected for the patients of a history."""
+
+    def __init__(self, history: Cohort):
+        self.history = history
+        self.columns: list[tuple[np.ndarray, int, float, float, float]] = []
+        self.mentioned: set[int] = set()
+        self.for_everybody = False
+
+    def add(self, patient: PatientId | None, treatment: str, start: float, stop: float, amount: float) -> None:
+        if patient is None:
+            self.for_everybody = True
+            who = np.arange(len(self.history))
+        else:
+            number = number_of(_as_ids([patient], self.history), self.history.patients)
+            if number[0] < 0:
+                raise PlanError(f"The plan is for patient {patient!r}, who is not in this cohort.")
+            self.mentioned.add(int(number[0]))
+            who = number
+        self.columns.append((who, self.history.schema.treatment_code(treatment), start, stop, amount))
+
+    def events(self) -> TreatmentEvents:
+        lengths = [len(who) for who, *_ in self.columns]
+        numbers = np.concatenate([who for who, *_ in self.columns]) if self.columns else np.array([], dtype=np.int64)
+        code, start, stop, amount = (
+            np.repeat(np.array([row[i] for row in self.columns], dtype=dtype), lengths)
+            for i, dtype in ((1, np.int64), (2, np.float64), (3, np.float64), (4, np.float64))
+        )
+        return TreatmentEvents.from_rows(numbers, code, start, stop, amount, patients=len(self.history))
+
+    def report_unplanned(self, *, everybody: bool) -> None:
+        """A plan per patient that leaves somebody out may be meant so, but is worth a word."""
+        if everybody or self.for_everybody or not self.mentioned:
+            return
+        left = [p for i, p in enumerate(self.history.patients) if i not in self.mentioned]
+        if left:
+            warnings.warn(
+                f"The plan has no line for {counted(len(left), 'patient')} ({name_patients(left)}), "
+                "who are planned to receive nothing.",
+                PlanWarning,
+                stacklevel=4,
+            )
+
+
+def _as_ids(patients: Iterable[PatientId], history: Cohort) -> pl.Series:
+    patients = list(patients)
+    wanted = str if history.patients.dtype == pl.String else int
+    for patient in patients:
+        if not isinstance(patient, wanted):
+            raise PlanError(
+                f"Patient {patient!r} is {type(patient).__name__}; this cohort's ids are {wanted.__name__}."
+            )
+    return pl.Series(patients, dtype=history.patients.dtype)
+
+
+def _together(parts: list[TreatmentEvents], history: Cohort) -> TreatmentEvents:
+    events = TreatmentEvents.from_rows(
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("patient_of_row", "treatment", "start", "stop", "amount")
+        ),
+        patients=len(history),
+    )
+    clash = overlapping(events)
+    if clash.any():
+        patient = history.patients[int(events.patient_of_row[clash][0])]
+        name = history.schema.treatments[int(events.treatment[clash][0])].name
+        raise PlanError(f"The plan gives patient {patient} two infusions of {name!r} at once. Add up their rates.")
+    return events
+
+
+def _known(name: str, treatments: tuple[Treatment, ...]) -> Treatment:
+    if not treatments:
+        raise PlanError("This cohort has no treatment that changes over time, so no plan can be asked about.")
+    for treatment in treatments:
+        if treatment.name == name:
+            return treatment
+    raise PlanError(f"The plan names {name!r}. {did_you_mean(name, [t.name for t in treatments])}")
+
+
+def _amount(wanted: float | None, seen: Amounts | None, name: str, kind: str) -> float:
+    if seen is None:
+        way = "as single doses" if kind == "dose" else "as an infusion"
+        if wanted is None:
+            raise PlanError(f"{name!r} was never given {way} in this cohort, so it has no usual {kind}. Say {kind}=….")
+        warnings.warn(f"{name!r} was never given {way} in this cohort.", UnseenDoseWarning, stacklevel=4)
+        return wanted
+    if wanted is None:
+        return seen.usual
+    if not seen.lowest <= wanted <= seen.highest:
+        warnings.warn(
+            f"A {kind} of {wanted:g} of {name!r} was never seen: this cohort received {seen.lowest:g} "
+            f"to {seen.highest:g}.",
+            UnseenDoseWarning,
+            stacklevel=4,
+        )
+    return wanted

@@ -1,0 +1,155 @@
+"""Transforms of an outcome on which a normal likelihood is fair, and whose way back cannot explode.
+
+A Gaussian on a plain log scale lets the mean of a few patients reach 1e11 while their median is fine. Every inverse
+here grows at most quadratically, so means and variances stay of the size of the data.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Annotated, Literal
+
+import numpy as np
+from jaxtyping import Float64
+from pydantic import Field
+
+from counterpath.cohort.findings import CohortError
+from counterpath.cohort.schema import Strict
+
+TransformName = Literal["standard", "log", "robust", "auto"]
+
+_Values = Float64[np.ndarray, "*values"]
+
+
+class Transform(Strict):
+    """A smooth increasing map from outcome to model scale, with its inverse and slope."""
+
+    @abstractmethod
+    def forward(self, outcome: _Values) -> _Values:
+        """To the model's scale."""
+
+    @abstractmethod
+    def inverse(self, transformed: _Values) -> _Values:
+        """Back to the outcome's own unit. Increasing, so quantiles go through it as they are."""
+
+    @abstractmethod
+    def log_slope(self, outcome: _Values) -> _Values:
+        """Log of the derivative of `forward`: what a log density gains on the way."""
+
+
+class Standard(Transform):
+    """z = y."""
+
+    name: Literal["standard"] = "standard"
+
+    def forward(self, outcome: _Values) -> _Values:
+        """Z = y."""
+        return outcome
+
+    def inverse(self, transformed: _Values) -> _Values:
+        """Y = z."""
+        return transformed
+
+    def log_slope(self, outcome: _Values) -> _Values:
+        """0."""
+        return np.zeros_like(outcome)
+
+
+class Log(Transform):
+    """z = log(v / knee) up to the knee, z = v / knee − 1 above it, with v = y − lower.
+
+    Relative changes count below the knee (the largest training value); above it the map is a straight line, so that a
+    wide forecast of a large outcome keeps a sane mean.
+    """
+
+    name: Literal["log"] = "log"
+    lower: float = 0.0
+    knee: Annotated[float, Field(gt=0.0)]
+
+    def forward(self, outcome: _Values) -> _Values:
+        """Refuses values at or below `lower`."""
+        ratio = (outcome - self.lower) / self.knee
+        if np.any(ratio <= 0):
+            raise CohortError(
+                f"The log transform needs outcomes above {self.lower:g}, and {np.sum(ratio <= 0):,} are not. "
+                "Use transform='robust' or 'standard'."
+            )
+        return np.where(ratio <= 1, np.log(np.minimum(ratio, 1.0)), ratio - 1)
+
+    def inverse(self, transformed: _Values) -> _Values:
+        """Exp below the knee, linear above."""
+        ratio = np.where(transformed <= 0, np.exp(np.minimum(transformed, 0.0)), 1 + transformed)
+        return self.lower + self.knee * ratio
+
+    def log_slope(self, outcome: _Values) -> _Values:
+        """−log v below the knee, −log knee above."""
+        return -np.log(np.minimum(outcome - self.lower, self.knee))
+
+
+class Robust(Transform):
+    """z = sign(u) · 2 (√(1 + |u|) − 1) with u = (y − centre) / scale: linear in the middle, square root in the tails.
+
+    Outliers are drawn in, and the inverse is quadratic, so every moment of a Gaussian on this scale exists.
+    """
+
+    name: Literal["robust"] = "robust"
+    centre: float
+    scale: Annotated[float, Field(gt=0.0)]
+
+    def forward(self, outcome: _Values) -> _Values:
+        """Tails drawn in."""
+        u = (outcome - self.centre) / self.scale
+        return np.sign(u) * 2 * np.abs(u) / (np.sqrt(1 + np.abs(u)) + 1)  # stable form of √(1 + |u|) − 1
+
+    def inverse(self, transformed: _Values) -> _Values:
+        """U = sign(z) (|z| + z² / 4)."""
+        size = np.abs(transformed)
+        return self.centre + self.scale * np.sign(transformed) * (size + size**2 / 4)
+
+    def log_slope(self, outcome: _Values) -> _Values:
+        """−½ log(1 + |u|) − log scale."""
+        return -0.5 * np.log1p(np.abs(outcome - self.centre) / self.scale) - math.log(self.scale)
+
+
+AnyTransform = Annotated[Standard | Log | Robust, Field(discriminator="name")]
+
+
+def fit_transform(name: TransformName, outcome: Float64[np.ndarray, " values"], lower: float | None) -> AnyTransform:
+    """The named transform with its constants from training outcomes; `auto` takes the one that fits best.
+
+    `auto` compares the likelihood of the training outcomes as one normal on each scale, with the slope of the map
+    counted (the principle of Box and Cox), and so does not depend on the outcome's unit.
+
+    Args:
+        name: `standard`, `log`, `robust` or `auto`.
+        outcome: Training outcomes, without gaps.
+        lower: The outcome's lower bound, from which the log is taken; 0 where there is none.
+    """
+    if not len(outcome):
+        raise CohortError("There is no outcome to fit a transform to.")
+    floor = 0.0 if lower is None else lower
+    if name == "standard":
+        return Standard()
+    if name == "log":
+        knee = float(np.max(outcome) - floor)
+        transform = Log(lower=floor, knee=knee if knee > 0 else 1.0)
+        transform.forward(outcome)  # says what is wrong, if anything is
+        return transform
+    if name == "robust":
+        quartiles = np.quantile(outcome, [0.25, 0.75])
+        spread = float(quartiles[1] - quartiles[0]) / 1.349 or float(np.std(outcome)) or 1.0
+        return Robust(centre=float(np.median(outcome)), scale=spread)
+    candidates = [fit_transform("standard", outcome, lower), fit_transform("robust", outcome, lower)]
+    if np.min(outcome) > floor:
+        candidates.append(fit_transform("log", outcome, lower))
+    return max(candidates, key=lambda transform: normal_log_likelihood(transform, outcome))
+
+
+def normal_log_likelihood(transform: Transform, outcome: Float64[np.ndarray, " values"]) -> float:
+    """Mean log density of outcomes that are normal on the transform's scale, with fitted mean and std."""
+    transformed = transform.forward(outcome)
+    std = float(np.std(transformed))
+    if std == 0:
+        return -math.inf if not isinstance(transform, Standard) else 0.0
+    return float(-math.log(std) + np.mean(transform.log_slope(outcome)))
