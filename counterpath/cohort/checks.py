@@ -155,8 +155,14 @@ def _near_coincident(cohort: Cohort) -> list[Finding]:
         f"{counted(count, 'record')} follow another within {NEAR * typical:.3g} {cohort.schema.time_unit}s "
         f"({name_patients(who)}), while the usual gap is {typical:.3g}."
     )
-    remedy = f"If they are one visit, pass merge_within={NEAR * typical:.1g}."
+    remedy = f"If they are one visit, pass merge_within={_rounded_up(NEAR * typical):.2g}."
     return [Finding("near_coincident", "warning", message, remedy, count, tuple(who))]
+
+
+def _rounded_up(value: float) -> float:
+    """To two digits, so that what lies within `value` lies within the result."""
+    step = 10.0 ** (np.floor(np.log10(value)) - 1)
+    return float(np.ceil(value / step) * step)
 
 
 def _long_gaps(cohort: Cohort) -> list[Finding]:
@@ -170,7 +176,7 @@ def _long_gaps(cohort: Cohort) -> list[Finding]:
         return []
     who = cohort.patients.gather(np.unique(records.patient_of_row[1:][far]))
     message = (
-        f"{counted(int(far.sum()), 'gap')} of up to {gaps[far].max():,.6g} {unit}s between records "
+        f"{counted(int(far.sum()), 'gap')} of up to {gaps[far].max():,.8g} {unit}s between records "
         f"({name_patients(who)}); the usual follow-up is {typical:.4g}."
     )
     return [Finding("long_gap", "warning", message, "Look for a wrong date.", int(far.sum()), tuple(who))]

@@ -17,6 +17,7 @@ from counterpath.cohort.units import MICROSECONDS, TimeUnit
 TimeKind = Literal["number", "moment", "moment in a zone"]
 
 _OFFSET = r"(Z|[+-]\d\d:?\d\d)$"
+_YEAR_FIRST = r"^\d{4}[-/]\d\d[-/]\d\d"  # in 01/02/2024 nobody knows which is the month
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def _require(good: pl.Series, column: pl.Series, patients: pl.Series, table: str
                 Finding(
                     "bad_time",
                     "error",
-                    f"{name_patients(bad).capitalize()}: {counted(len(bad), 'row')} of the {table} table "
+                    f"{name_patients(bad, capital=True)}: {counted(len(bad), 'row')} of the {table} table "
                     f"with {what} in column {column.name!r}.",
                     remedy,
                     count=len(bad),
@@ -74,31 +75,35 @@ def _from_text(column: pl.Series, patients: pl.Series, table: str) -> pl.Series:
     numbers = text.cast(pl.Float64, strict=False)
     if numbers.null_count() == text.null_count():
         return numbers
-    offsets = text.str.extract(_OFFSET).drop_nulls()
+    zone = text.str.extract(_OFFSET).str.replace("Z", "+00:00").str.replace(r"(\d\d)(\d\d)$", "$1:$2")
     has_clock = text.str.contains(":")
     with_zone = (text.str.contains(_OFFSET) & has_clock).sum()
     if with_zone == 0:
-        moments = text.str.to_datetime(time_unit="us", strict=False)
+        dates = pl.select(pl.when(text.str.contains(_YEAR_FIRST)).then(text)).to_series()
+        # polars finds the format from the dates themselves, so there must be one
+        known = dates.null_count() < len(dates)
+        moments = dates.str.to_datetime(time_unit="us", strict=False) if known else dates.cast(pl.Datetime("us"))
     elif with_zone < len(text) - text.null_count():
         raise mixed_zones(
             f"Column {column.name!r} of the {table} table has times with and without a time zone.",
             column.name,
         )
     else:
-        if offsets.n_unique() > 1:
-            warn_of_zones(column.name, table, offsets.to_list())
+        if zone.drop_nulls().n_unique() > 1:
+            warn_of_zones(column.name, table, zone.drop_nulls().to_list())
         plain = text.str.replace(" ", "T").str.replace(_OFFSET, "")
         plain = pl.select(pl.when(plain.str.count_matches(":") == 1).then(plain + ":00").otherwise(plain)).to_series()
-        zone = text.str.extract(_OFFSET).replace("Z", "+00:00")
         moments = (plain + zone).str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%z", time_unit="us", strict=False)
     unread = moments.is_null() & text.is_not_null()
+    if unread.sum() == text.is_not_null().sum() and numbers.is_not_null().any():  # numbers, and something else
+        unread = numbers.is_null() & text.is_not_null()
     if unread.any():
         raise CohortError(
             [
                 Finding(
                     "bad_time",
                     "error",
-                    f"{name_patients(patients.filter(unread)).capitalize()}: {text.filter(unread)[0]!r} in column "
+                    f"{name_patients(patients.filter(unread), capital=True)}: {text.filter(unread)[0]!r} in column "
                     f"{column.name!r} of the {table} table is not a time.",
                     "Write numbers, or dates like 2024-03-31 or 2024-03-31T14:05:00.",
                     count=int(unread.sum()),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 from jaxtyping import Float64, Int64
+from pydantic import ValidationError
 
 from counterpath.cohort.cuts import Cut, events_until, outcomes_after
 from counterpath.cohort.declared import Columns, Declared, DeclaredVariable, Repairs
@@ -20,7 +21,7 @@ from counterpath.cohort.frames import FrameKind, to_kind, to_polars
 from counterpath.cohort.ids import number_of
 from counterpath.cohort.plan import Plan
 from counterpath.cohort.records import Observations, TreatmentEvents, freeze
-from counterpath.cohort.schema import FOLLOW_UP_END, TIME_ORIGIN, Schema, Treatment
+from counterpath.cohort.schema import FOLLOW_UP_END, TIME_ORIGIN, Schema, Treatment, in_plain_words
 from counterpath.cohort.tables import Tables, read_tables
 from counterpath.cohort.units import MICROSECONDS, TimeUnit
 from counterpath.cohort.values import as_column
@@ -118,16 +119,19 @@ class Cohort:
             raise TypeError(f"from_tables() has no argument {sorted(unknown)[0]!r}")
         describe = _Describe(_names(categorical), bounds or {}, units or {})
         named = Columns(**columns)
-        declared = Declared(
-            time_unit=time_unit,
-            outcomes=describe.variables(_names(outcome)),
-            covariates=describe.variables(_names(covariates)) if covariates is not None else None,
-            randomised=randomised,
-            follow_up_end=follow_up_end,
-            time_zero=time_zero,
-        )
-        declared = describe.everything(declared, observed, given, fixed, named)
-        repairs = Repairs(duplicates=duplicates, merge_within=merge_within, after_follow_up=after_follow_up)
+        try:
+            declared = Declared(
+                time_unit=time_unit,
+                outcomes=describe.variables(_names(outcome)),
+                covariates=describe.variables(_names(covariates)) if covariates is not None else None,
+                randomised=randomised,
+                follow_up_end=follow_up_end,
+                time_zero=time_zero,
+            )
+            declared = describe.everything(declared, observed, given, fixed, named)
+            repairs = Repairs(duplicates=duplicates, merge_within=merge_within, after_follow_up=after_follow_up)
+        except ValidationError as error:
+            raise CohortError(in_plain_words(error)) from error
         return cls.build(Tables(observed, given, fixed), declared, named, repairs, kind)
 
     @classmethod
@@ -209,7 +213,10 @@ class Cohort:
         frames: FrameKind = "polars",
     ) -> Cohort:
         """The one way in: tables with everything that was said of them."""
-        parts = read_tables(tables, declared, columns, repairs)
+        try:
+            parts = read_tables(tables, declared, columns, repairs)
+        except ValidationError as error:  # names that clash
+            raise CohortError(in_plain_words(error)) from error
         return cls(
             parts.schema,
             parts.patients,
@@ -322,20 +329,24 @@ class Cohort:
         numbers = number_of(wanted, self.patients)
         if (numbers < 0).any():
             absent = wanted.filter(pl.Series(numbers < 0))
-            raise CohortError(f"{name_patients(absent).capitalize()} not in this cohort of {len(self):,}.")
+            verb = "is" if absent.n_unique() == 1 else "are"
+            raise CohortError(f"{name_patients(absent, capital=True)} {verb} not in this cohort of {len(self):,}.")
         return numbers
 
     def __getitem__(self, which: Any) -> Cohort:
         """Some patients: `cohort[:10]` and masks go by position, `cohort[[17, 20]]` and `cohort["P3"]` by id."""
         if isinstance(which, slice):
             return self._take(np.arange(len(self))[which])
-        if isinstance(which, np.ndarray) and which.dtype == bool:
-            if which.shape != (len(self),):
-                raise IndexError(f"The mask has shape {which.shape}; the cohort has {len(self)} patients.")
-            return self._take(np.flatnonzero(which))
         try:
             listed = [which] if isinstance(which, (str, int, np.integer)) else list(which)
-            return self._take(self.positions(listed))
+            if listed and all(isinstance(item, (bool, np.bool_)) for item in listed):
+                if len(listed) != len(self):
+                    raise IndexError(f"The mask has {len(listed)} values; the cohort has {len(self)} patients.")
+                return self._take(np.flatnonzero(np.array(listed, dtype=bool)))
+            positions = self.positions(listed)
+            if len(np.unique(positions)) < len(positions):
+                raise CohortError("A patient is named twice. A cohort holds each patient once.")
+            return self._take(positions)
         except (TypeError, pl.exceptions.PolarsError) as error:
             kind = "text" if self.patients.dtype == pl.String else "integers"
             raise CohortError(f"{which!r} names no patients: ids of this cohort are {kind}.") from error
@@ -381,7 +392,7 @@ class Cohort:
                 who = self.patients.filter(pl.Series(absent))
                 verb = "was" if len(who) == 1 else "were"
                 raise CohortError(
-                    f"{name_patients(who).capitalize()} {verb} not under observation at that time "
+                    f"{name_patients(who, capital=True)} {verb} not under observation at that time "
                     f"({int(gone.sum())} ended before, {int((first > end).sum())} began later). "
                     "Choose another time, or pass ended='drop'."
                 )
@@ -399,16 +410,29 @@ class Cohort:
             if missing:
                 raise CohortError(f"No time was given for {name_patients(missing)}.")
             time = [time[patient] for patient in self.patients]
-        if isinstance(time, (date, datetime)):
-            if self.origins.dtype.is_numeric():
-                raise CohortError("This cohort counts time in numbers. Give a number instead of a date.")
-            moment = pl.Series([time]).cast(self.origins.dtype)
-            since = moment.dt.epoch("us")[0] - self.origins.dt.epoch("us").to_numpy()
-            return since / MICROSECONDS[self.schema.time_unit]
-        times = np.broadcast_to(np.asarray(time, dtype=np.float64), (len(self),)).copy()
+        given = list(time) if np.ndim(time) else [time]
+        if np.ndim(time) and len(given) != len(self):
+            raise CohortError(f"There are {counted(len(given), 'time')} for {counted(len(self), 'patient')}.")
+        if any(isinstance(moment, date) for moment in given):
+            return np.broadcast_to(self._since_origins(given), (len(self),)).copy()
+        times = np.broadcast_to(np.asarray(given, dtype=np.float64), (len(self),)).copy()
         if not np.isfinite(times).all():
             raise CohortError("A time is missing or infinite.")
         return times
+
+    def _since_origins(self, moments: list[date]) -> Float64[np.ndarray, " patients"]:
+        if self.origins.dtype.is_numeric():
+            raise CohortError("This cohort counts time in numbers. Give a number instead of a date.")
+        has_zone = self.origins.dtype.time_zone is not None  # type: ignore[attr-defined]  # origins are datetimes here
+        for moment in moments:
+            if (isinstance(moment, datetime) and moment.tzinfo is not None) != has_zone:
+                mine = "with" if has_zone else "without"
+                raise CohortError(f"Times of this cohort are {mine} a time zone, and {moment} is not. Give one alike.")
+        utc = [moment.astimezone(UTC) if isinstance(moment, datetime) and has_zone else moment for moment in moments]
+        since = (
+            pl.Series(utc).cast(self.origins.dtype).dt.epoch("us").to_numpy() - self.origins.dt.epoch("us").to_numpy()
+        )
+        return since / MICROSECONDS[self.schema.time_unit]
 
     def cut(self, time: Any, *, max_horizon: float | None = None, ended: Literal["error", "drop"] = "error") -> Cut:
         """The trajectory in two: history until `time`, the plan that followed, and the outcomes after it."""

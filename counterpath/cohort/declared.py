@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from counterpath.cohort.schema import DType, Strict, Treatment, Variable
 from counterpath.cohort.units import TimeUnit
@@ -20,6 +20,12 @@ class DeclaredVariable(Strict):
     unit: str | None = None
     lower: float | None = None
     upper: float | None = None
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> DeclaredVariable:
+        if self.lower is not None and self.upper is not None and self.lower >= self.upper:
+            raise ValueError(f"{self.name!r}: lower bound {self.lower:g} is not below upper bound {self.upper:g}")
+        return self
 
     @classmethod
     def of(cls, variable: Variable) -> DeclaredVariable:

@@ -30,7 +30,13 @@ def read_treatments(
     Without such a column the treatment is binary: its amount is 1.
     """
     labels = table[columns.treatment].cast(pl.String)
-    _require(~labels.is_null().to_numpy(), ids, "treatment without a name", "Fill it in.", "no_treatment_name")
+    _require(
+        ~labels.is_null().to_numpy(),
+        ids,
+        f"no name in column {columns.treatment!r}",
+        "Fill it in.",
+        "no_treatment_name",
+    )
     names = [treatment.name for treatment in declared] if declared else sorted(labels.unique())
     unknown = labels.filter(~labels.is_in(names))
     if len(unknown):
@@ -38,21 +44,29 @@ def read_treatments(
     code = labels.replace_strict(names, list(range(len(names))), return_dtype=pl.Int64).to_numpy()
 
     is_dose = np.isnan(stop)
+    if columns.dose in table.columns and not _is_filled(table, columns.rate):
+        _require(
+            is_dose | table[columns.dose].is_null().to_numpy(),
+            ids,
+            f"a stop and a {columns.dose!r} but no {columns.rate!r}",
+            f"An interval takes a rate: add column {columns.rate!r} with the dose divided by its length.",
+            "interval_with_dose",
+        )
     amount = np.where(
         is_dose, _amounts(table, columns.dose, ids, is_dose), _amounts(table, columns.rate, ids, ~is_dose)
     )
-    _require(amount >= 0, ids, "negative dose or rate", "Amounts are zero or more.", "negative_dose")
+    _require(amount >= 0, ids, "a negative dose or rate", "Amounts are zero or more.", "negative_dose")
     _require(
         is_dose | (stop >= start),
         ids,
-        "interval that stops before it starts",
+        "a stop before the start",
         "Swap or mend.",
         "stop_before_start",
     )
     _require(
         is_dose | (stop > start),
         ids,
-        "interval that stops when it starts",
+        "a stop that equals the start",
         f"Leave {columns.stop!r} empty for a single dose.",
         "stop_before_start",
     )
@@ -70,12 +84,12 @@ def read_treatments(
     )
     clash = overlapping(events)
     if clash.any():
-        of_row = pl.DataFrame({"number": patient, "id": ids}).unique("number")
+        of_row = pl.DataFrame({"number": patient, "id": ids}).unique("number").sort("number")
         concerned = tuple(of_row.filter(pl.col("number").is_in(np.unique(events.patient_of_row[clash]).tolist()))["id"])
         name = names[int(events.treatment[clash][0])]
         message = (
-            f"{name_patients(concerned).capitalize()}: {counted(int(clash.sum()), 'interval')} of {name!r} starts "
-            f"while another still runs (the first at {unit} {events.start[clash][0]:g})."
+            f"{name_patients(concerned, capital=True)}: {counted(int(clash.sum()), 'interval')} of {name!r} "
+            f"while another still runs (the first starts at {unit} {events.start[clash][0]:g})."
         )
         remedy = "End the earlier interval where the later begins, or give the two lines different names."
         raise CohortError([Finding("overlapping_intervals", "error", message, remedy, int(clash.sum()), concerned)])
@@ -88,23 +102,27 @@ def read_treatments(
 
 
 def _amounts(table: pl.DataFrame, column: str, ids: pl.Series, wanted: np.ndarray) -> Float64[np.ndarray, " rows"]:
-    if column not in table.columns or table[column].null_count() == table.height:
+    if not _is_filled(table, column):
         return np.ones(table.height)
     _, amounts = read_variable(table[column], DeclaredVariable(name=column, kind="numeric"), ids)
     _require(
         ~(wanted & np.isnan(amounts)),
         ids,
-        f"treatment without a value in column {column!r}",
+        f"no value in column {column!r}",
         "Fill it in; leave the whole column out for a treatment that is given or not.",
         "missing_dose",
     )
     return amounts
 
 
+def _is_filled(table: pl.DataFrame, column: str) -> bool:
+    return column in table.columns and table[column].null_count() < table.height
+
+
 def _require(good: np.ndarray, ids: pl.Series, what: str, remedy: str, code: str) -> None:
     bad = ids.filter(pl.Series(~good))
     if len(bad):
-        message = f"{name_patients(bad).capitalize()}: {counted(len(bad), what)} in the treatments table."
+        message = f"{name_patients(bad, capital=True)}: {counted(len(bad), 'row')} of the treatments table with {what}."
         raise CohortError([Finding(code, "error", message, remedy, len(bad), tuple(bad.unique(maintain_order=True)))])
 
 
@@ -116,7 +134,11 @@ def overlapping(events: TreatmentEvents) -> np.ndarray:
         return clash
     order = rows[np.lexsort((events.start[rows], events.treatment[rows], events.patient_of_row[rows]))]
     same = (np.diff(events.patient_of_row[order]) == 0) & (np.diff(events.treatment[order]) == 0)
-    clash[order[1:]] = same & (events.start[order[1:]] < events.stop[order[:-1]])
+    if not (same & (events.start[order[1:]] < events.stop[order[:-1]])).any():  # neighbours tell whether there is any
+        return clash
+    for rows in np.split(order, np.flatnonzero(~same) + 1):
+        # the latest stop so far, because a long interval may outlast several short ones
+        clash[rows[1:]] = events.start[rows[1:]] < np.maximum.accumulate(events.stop[rows])[:-1]
     return clash
 
 

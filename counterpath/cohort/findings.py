@@ -69,12 +69,12 @@ class UnseenDoseWarning(PlanWarning):
     """A planned dose or rate lies outside what the cohort ever received."""
 
 
-def name_patients(patients: Iterable[Any]) -> str:
-    """'patient 17', or 'patients 17, 20, 31 and 5 more'."""
+def name_patients(patients: Iterable[Any], *, capital: bool = False) -> str:
+    """'patient 17', or 'patients 17, 20, 31 and 5 more'; `capital` to open a sentence."""
     patients = list(dict.fromkeys(patients))
     shown = ", ".join(str(patient) for patient in patients[:SHOWN])
     more = f" and {len(patients) - SHOWN} more" if len(patients) > SHOWN else ""
-    return f"patient{'s' if len(patients) > 1 else ''} {shown}{more}"
+    return f"{'P' if capital else 'p'}atient{'s' if len(patients) > 1 else ''} {shown}{more}"
 
 
 def counted(number: int, thing: str, things: str = "") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -18,6 +19,7 @@ from counterpath.cohort.cohort import Cohort
 from counterpath.cohort.declared import Columns, Declared, DeclaredVariable, Repairs
 from counterpath.cohort.findings import CohortError, Finding, did_you_mean
 from counterpath.cohort.frames import FrameKind
+from counterpath.cohort.ids import ids_from_text, number_of, read_ids
 from counterpath.cohort.schema import FOLLOW_UP_END, TIME_ORIGIN, Strict
 from counterpath.cohort.tables import Tables
 
@@ -56,7 +58,8 @@ def read_cohort(folder: str | PathLike[str], *, frames: FrameKind = "polars") ->
     """
     folder = Path(folder)
     described = read_schema(folder)
-    tables = Tables(*(read_table(folder, name, described.columns.patient) for name in TABLES))
+    patient = described.columns.patient
+    tables = _ids_alike(folder, {name: read_table(folder, name, patient) for name in TABLES}, patient)
     declared = Declared(**{name: getattr(described, name) for name in Declared.model_fields})
     try:
         cohort = Cohort.build(tables, declared, described.columns, described.repairs, frames)
@@ -66,7 +69,8 @@ def read_cohort(folder: str | PathLike[str], *, frames: FrameKind = "polars") ->
     repaired = tuple(Finding(**repair.model_dump()) for repair in described.repaired)
     cohort = replace(cohort, repairs=repaired + cohort.repairs)
     if described.time_zero == "as given" and tables.static is not None and TIME_ORIGIN in tables.static.columns:
-        cohort = replace(cohort, origins=tables.static[TIME_ORIGIN].alias(""))
+        row = number_of(cohort.patients, read_ids(tables.static, patient, "static"))
+        cohort = replace(cohort, origins=tables.static[TIME_ORIGIN].gather(row).alias(""))
     return cohort
 
 
@@ -108,20 +112,29 @@ def read_table(folder: Path, name: str, patient: str) -> Any:
 
 def _read_csv(path: Path, patient: str) -> pl.DataFrame:
     if path.stat().st_size == 0:
-        raise CohortError(f"{path} is empty.")
+        raise CohortError(f"{path} is empty. Give it a header and rows, or remove it.")
     table = pl.read_csv(
         path,
         null_values=MISSING,
-        try_parse_dates=True,
         infer_schema_length=None,
         schema_overrides={patient: pl.String},
         encoding="utf8",
     )
-    if patient in table.columns:  # '007' stays text; '7' is a number
-        ids = table[patient]
-        if ids.drop_nulls().str.contains(r"^(0|-?[1-9]\d{0,17})$").all():
-            table = table.with_columns(ids.cast(pl.Int64))
-    return table
+    return table.with_columns(ids_from_text(table[patient])) if patient in table.columns else table
+
+
+def _ids_alike(folder: Path, tables: Mapping[str, pl.DataFrame | None], patient: str) -> Tables:
+    """A CSV file knows no types: whole numbers are text where another table has ids that are."""
+    kinds = {name: t[patient].dtype for name, t in tables.items() if t is not None and patient in t.columns}
+    if pl.String in kinds.values():
+        csv = [name for name in kinds if (folder / f"{name}.csv").exists()]
+        tables = {
+            name: t.with_columns(pl.col(patient).cast(pl.String)) if t is not None and name in csv else t
+            for name, t in tables.items()
+        }
+    observations = tables["observations"]
+    assert observations is not None  # read_table says so, if it is missing
+    return Tables(observations, tables["treatments"], tables["static"])
 
 
 def write_cohort(cohort: Cohort, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
@@ -129,8 +142,8 @@ def write_cohort(cohort: Cohort, folder: str | PathLike[str], *, overwrite: bool
     folder = Path(folder)
     if folder.exists() and not overwrite:
         raise CohortError(f"{str(folder)!r} exists. Choose another name, or pass overwrite=True.")
-    if folder.exists() and any(folder.iterdir()) and not (folder / SCHEMA_FILE).exists():
-        raise CohortError(f"{str(folder)!r} is not a cohort's folder and will not be replaced.")
+    if folder.exists() and not _may_be_replaced(folder):
+        raise CohortError(f"{str(folder)!r} holds other things than a cohort and will not be replaced.")
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
@@ -143,7 +156,11 @@ def write_cohort(cohort: Cohort, folder: str | PathLike[str], *, overwrite: bool
         if folder.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
             folder.replace(old)
-            partial.replace(folder)
+            try:
+                partial.replace(folder)
+            except OSError:
+                old.replace(folder)
+                raise
             shutil.rmtree(old)
         else:
             partial.replace(folder)
@@ -151,8 +168,20 @@ def write_cohort(cohort: Cohort, folder: str | PathLike[str], *, overwrite: bool
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def _may_be_replaced(folder: Path) -> bool:
+    """Only an empty folder, or one with nothing in it but a cohort."""
+    if not folder.is_dir():
+        return False
+    inside = {path.name for path in folder.iterdir()}
+    ours = {SCHEMA_FILE, *(f"{name}{suffix}" for name in TABLES for suffix in (".csv", ".parquet"))}
+    return not inside or (SCHEMA_FILE in inside and inside <= ours)
+
+
 def _stored(cohort: Cohort) -> CohortFile:
     schema = cohort.schema
+    columns = {"patient": schema.patient_column, "time": schema.time_column}
+    if {"variable", "value"} <= {v.name for v in schema.variables}:  # the stored table is wide all the same
+        columns |= {"variable": "\0variable", "value": "\0value"}
     return CohortFile(
         time_unit=schema.time_unit,
         outcomes=tuple(DeclaredVariable.of(v) for v in schema.outcomes),
@@ -162,7 +191,7 @@ def _stored(cohort: Cohort) -> CohortFile:
         randomised=schema.randomised,
         follow_up_end=FOLLOW_UP_END,
         time_zero="as given",
-        columns=Columns(patient=schema.patient_column, time=schema.time_column),
+        columns=Columns(**columns),
         repaired=tuple(
             RecordedRepair.model_validate({f: getattr(r, f) for f in RecordedRepair.model_fields})
             for r in cohort.repairs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 from jaxtyping import Float64
@@ -32,6 +34,8 @@ def read_follow_up_end(
     require_columns(static, [declared.follow_up_end], "static")
     column = static[declared.follow_up_end]
     given = column.is_not_null()
+    if not given.any():
+        return unknown
     who = ids["static"].filter(given)
     ends = read_times(column.filter(given), who, "static")
     if ends.kind != kind:
@@ -71,10 +75,16 @@ def given_within_follow_up(
     """Treatments after follow-up do no harm to a model and are a finding of `check`; here they go if asked."""
     if repairs.after_follow_up == "error":
         return events
-    after = events.start >= follow_up_end[events.patient_of_row]
-    if not after.any():
-        return events
-    count = int(after.sum())
-    message = f"{counted(count, 'treatment')} after the end of follow-up left out."
-    journal.asked(Finding("treatment_after_follow_up", "note", message, count=count))
-    return events.keep(~after)
+    end = follow_up_end[events.patient_of_row]
+    after = events.start >= end
+    beyond = ~after & np.isfinite(events.stop) & (events.stop > end)
+    code = "treatment_after_follow_up"
+    if after.any():
+        count = int(after.sum())
+        message = f"{counted(count, 'treatment')} after the end of follow-up left out."
+        journal.asked(Finding(code, "note", message, count=count))
+    if beyond.any():
+        count = int(beyond.sum())
+        message = f"{counted(count, 'stop')} after the end of follow-up left out: the interval still runs then."
+        journal.asked(Finding(code, "note", message, count=count))
+    return replace(events, stop=np.where(beyond, np.inf, events.stop)).keep(~after)

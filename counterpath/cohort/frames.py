@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from numbers import Number
 from typing import Any, Literal
 
 import narwhals as nw
 import polars as pl
-from narwhals.exceptions import NarwhalsError
+from narwhals.exceptions import DuplicateError, NarwhalsError
 
 from counterpath.cohort.findings import CohortError, Finding, TimeZoneWarning, did_you_mean
 
@@ -25,6 +26,8 @@ def to_polars(frame: Any, table: str) -> tuple[pl.DataFrame, FrameKind]:
     """
     try:
         wrapped = nw.from_native(frame)
+    except DuplicateError as error:
+        raise CohortError(f"The {table} table has two columns of one name. Rename one. ({error})") from error
     except (TypeError, NarwhalsError) as error:
         raise CohortError(
             f"The {table} table is a {type(frame).__name__}. "
@@ -40,7 +43,7 @@ def to_polars(frame: Any, table: str) -> tuple[pl.DataFrame, FrameKind]:
 
 
 def _column(frame: nw.DataFrame[Any], name: Any, table: str) -> pl.Series:
-    column = frame[name]
+    column = frame.get_column(name)
     if column.dtype == nw.Object or column.dtype == nw.Unknown:
         return _object_column(column.to_list(), str(name), table)
     try:
@@ -51,7 +54,7 @@ def _column(frame: nw.DataFrame[Any], name: Any, table: str) -> pl.Series:
 
 def _object_column(values: list[Any], name: str, table: str) -> pl.Series:
     """A column of Python objects, refused where text and numbers are mixed."""
-    values = [None if value is None or value != value else value for value in values]
+    values = [None if _is_gap(value) else value for value in values]
     kinds = {"text" if isinstance(value, str) else "number" for value in values if value is not None}
     if len(kinds) > 1:
         text = next(value for value in values if isinstance(value, str))
@@ -67,13 +70,32 @@ def _object_column(values: list[Any], name: str, table: str) -> pl.Series:
                 )
             ]
         )
+    present = [value for value in values if value is not None]
+    if all(isinstance(value, Number) for value in present) and not all(isinstance(value, int) for value in present):
+        values = [None if value is None else float(value) for value in values]  # whole numbers among others
     try:
-        return pl.Series(name, _in_one_zone(values, name, table), strict=True)
+        series = pl.Series(name, _in_one_zone(values, name, table), strict=True)
     except (TypeError, pl.exceptions.PolarsError) as error:
-        raise CohortError(
-            f"Column {name!r} of the {table} table holds {type(values[0]).__name__} objects. "
-            "Convert it to numbers, text or datetimes."
-        ) from error
+        raise _unreadable(name, table, present) from error
+    if series.dtype == pl.Object:
+        raise _unreadable(name, table, present)
+    return series
+
+
+def _is_gap(value: Any) -> bool:
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA is neither equal to itself nor not; arrays have no one answer
+        return type(value).__name__ == "NAType"
+
+
+def _unreadable(name: str, table: str, present: list[Any]) -> CohortError:
+    kinds = ", ".join(sorted({type(value).__name__ for value in present}))
+    return CohortError(
+        f"Column {name!r} of the {table} table holds objects of type {kinds}. Convert it to numbers, text or datetimes."
+    )
 
 
 def _in_one_zone(values: list[Any], name: str, table: str) -> list[Any]:

@@ -14,6 +14,8 @@ from jaxtyping import Float64, Int64
 from counterpath.cohort.findings import CohortError
 from counterpath.cohort.records import Observations, freeze
 
+NARROWEST = 1e-9  # of the lookback; a cell's width divides
+
 
 @dataclass(frozen=True, eq=False)
 class Grid:
@@ -92,12 +94,13 @@ def choose_grid(
     start = window_starts(records, history_end, lookback)
     elapsed = records.times - start[records.patient_of_row]
     inside = np.sort(elapsed[(elapsed > 0) & (elapsed <= lookback)])
-    distinct = np.unique(inside)
-    if len(distinct) <= cells:
+    distinct = np.unique(inside[inside < lookback])
+    if len(distinct) < cells:  # the end of the window is an edge too
         inner = distinct
-    else:  # the end of the window is an edge too, so one quantile fewer
+    else:
         inner = np.unique(np.quantile(inside, np.arange(1, cells) / cells, method="inverted_cdf"))
-    inner = inner[(inner > 0) & (inner < lookback)]
+    apart = np.diff(inner, prepend=0.0) > NARROWEST * lookback  # nearly coincident records are no cell of their own
+    inner = inner[apart & (inner < lookback)]
     return Grid(np.concatenate([[0.0], inner, [lookback]]))
 
 

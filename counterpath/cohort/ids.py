@@ -25,13 +25,21 @@ def read_ids(frame: pl.DataFrame, column: str, table: str) -> pl.Series:
                 )
             ]
         )
-    if ids.dtype.is_float() and (ids == ids.round()).all():  # pandas makes integers with gaps into floats
+    if (
+        ids.dtype.is_float() and (ids == ids.round()).all() and (ids.abs() < 2.0**53).all()
+    ):  # pandas makes integers with gaps into floats
         return ids.cast(pl.Int64)
     if ids.dtype.is_integer():
         return ids.cast(pl.Int64)
     if ids.dtype in (pl.String, pl.Categorical, pl.Enum):
         return ids.cast(pl.String)
     raise CohortError(f"Patients in column {column!r} of the {table} table are {ids.dtype}. Use integers or text.")
+
+
+def ids_from_text(ids: pl.Series) -> pl.Series:
+    """Ids of a CSV file: '007' stays text, '7' is a number."""
+    is_number = ids.drop_nulls().str.contains(r"^(0|-?[1-9]\d{0,17})$").all()
+    return ids.cast(pl.Int64) if is_number else ids
 
 
 def require_one_kind_of_id(ids: dict[str, pl.Series], column: str) -> None:

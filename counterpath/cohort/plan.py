@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import polars as pl
-from pydantic import Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from counterpath.cohort.findings import (
-    PlanError,
-    did_you_mean,
-)
+from counterpath.cohort.findings import PlanError, did_you_mean
 from counterpath.cohort.frames import FrameKind, to_kind, to_polars
+from counterpath.cohort.ids import ids_from_text
 from counterpath.cohort.plan_events import resolve_plan
 from counterpath.cohort.records import TreatmentEvents
-from counterpath.cohort.schema import Strict
+from counterpath.cohort.schema import Strict, in_plain_words
 from counterpath.cohort.units import TimeUnit, units_per
 
 if TYPE_CHECKING:
@@ -46,6 +45,14 @@ class PlannedInfusion(Strict):
     stop: Elapsed | None = None
     rate: Amount | None = None
     patient: PatientId | None = None
+
+    @model_validator(mode="after")
+    def _stops_after_its_start(self) -> PlannedInfusion:
+        if self.stop is not None and not self.stop > self.start:
+            raise ValueError(
+                f"the infusion of {self.treatment!r} stops at {self.stop:g}, not after its start at {self.start:g}"
+            )
+        return self
 
 
 class Plan(Strict):
@@ -76,6 +83,7 @@ class Plan(Strict):
         cls, treatment: str, at: float = 0.0, dose: float | None = None, *, time_unit: TimeUnit | None = None
     ) -> Plan:
         """One dose at an elapsed time (default: now; default amount: the cohort's usual dose)."""
+        _not_negative("at", at)
         return cls.repeat(treatment, every=1.0, times=1, start=at, dose=dose, time_unit=time_unit)
 
     @classmethod
@@ -106,7 +114,7 @@ class Plan(Strict):
         if dose is not None:
             _positive("dose", dose)
         doses = (PlannedDose(treatment=treatment, time=start + i * every, dose=dose) for i in range(int(times)))
-        return cls(doses=tuple(doses), time_unit=time_unit)
+        return cls._checked(doses=tuple(doses), time_unit=time_unit)
 
     @classmethod
     def infusion(
@@ -125,7 +133,14 @@ class Plan(Strict):
         if rate is not None:
             _positive("rate", rate)
         infusion = PlannedInfusion(treatment=treatment, start=start, stop=stop, rate=rate)
-        return cls(infusions=(infusion,), time_unit=time_unit)
+        return cls._checked(infusions=(infusion,), time_unit=time_unit)
+
+    @classmethod
+    def _checked(cls, **content: Any) -> Plan:
+        try:
+            return cls(**content)
+        except ValidationError as error:
+            raise PlanError(f"The plan cannot be read. {in_plain_words(error)}") from error
 
     @classmethod
     def continued(cls) -> Plan:
@@ -142,15 +157,17 @@ class Plan(Strict):
     @classmethod
     def per_patient(cls, plans: Mapping[PatientId, Plan]) -> Plan:
         """A plan of their own for each patient."""
-        total = cls(keeps_running=())
+        total = cls()
         for patient, plan in plans.items():
             if plan._observed is not None:
                 raise PlanError("Plan.observed is already per patient; use it for all, or leave it out.")
-            total = total + plan._for(patient)
+            if isinstance(plan.keeps_running, tuple) or any(x.patient is not None for x in plan.doses + plan.infusions):
+                raise PlanError(f"The plan for patient {patient!r} names patients itself. Give a plan for one patient.")
+            total = total + plan._for(patient.item() if isinstance(patient, np.generic) else patient)
         return total
 
     def _for(self, patient: PatientId) -> Plan:
-        keeps = (patient,) if self.keeps_running is True else ()
+        keeps = (patient,) if self.keeps_running else False
         return Plan(
             doses=tuple(dose.model_copy(update={"patient": patient}) for dose in self.doses),
             infusions=tuple(infusion.model_copy(update={"patient": patient}) for infusion in self.infusions),
@@ -166,11 +183,12 @@ class Plan(Strict):
         if self._observed is not None and other._observed is not None:
             raise PlanError("Two observed plans cannot be added.")
         keeps = (self.keeps_running, other.keeps_running)
+        named = sum((k for k in keeps if isinstance(k, tuple)), ())
         total = Plan(
             doses=self.doses + other.doses,
             infusions=self.infusions + other.infusions,
-            keeps_running=True if True in keeps else sum((k for k in keeps if isinstance(k, tuple)), ()),
-            time_unit=self.time_unit or other.time_unit,
+            keeps_running=True if True in keeps else named or False,
+            time_unit=other.time_unit if self._is_timeless else self.time_unit,
         )
         total._observed = self._observed if self._observed is not None else other._observed
         return total
@@ -217,9 +235,7 @@ class Plan(Strict):
         except json.JSONDecodeError as error:
             raise PlanError(f"The plan is not JSON: {error}.") from error
         except ValidationError as error:
-            first = error.errors()[0]
-            where = " → ".join(str(part) for part in first["loc"])
-            raise PlanError(f"The plan's {where}: {first['msg']}.") from error
+            raise PlanError(f"The plan cannot be read. {in_plain_words(error)}") from error
 
     @classmethod
     def from_table(cls, table: Any, *, patient: str = "patient", time_unit: TimeUnit | None = None) -> Plan:
@@ -231,8 +247,8 @@ class Plan(Strict):
         if isinstance(table, (str, Path)):
             path = Path(table)
             if path.suffix == ".json":
-                return cls.from_json(path.read_text())
-            table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
+                return cls.from_json(path.read_text(encoding="utf-8"))
+            table = pl.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, patient)
         frame, _ = to_polars(table, "plan")
         start = "start" if "start" in frame.columns else "time"
         for column in ("treatment", start):
@@ -259,20 +275,24 @@ class Plan(Strict):
                 else:
                     doses.append(PlannedDose.model_validate(content))
             except ValidationError as error:
-                first = error.errors()[0]
-                raise PlanError(f"Row {number} of the plan, {first['loc'][0]}: {first['msg']}.") from error
-        return cls(doses=tuple(doses), infusions=tuple(infusions), time_unit=units[0])
+                raise PlanError(f"Row {number} of the plan: {in_plain_words(error)}") from error
+        return cls._checked(doses=tuple(doses), infusions=tuple(infusions), time_unit=units[0])
 
     def to_table(self, frames: FrameKind = "polars") -> Any:
         """The plan as a frame that `from_table` reads; `continued` has no row and cannot be written."""
         if self._observed is not None or self.keeps_running:
             raise PlanError("A plan that continues or repeats what patients had has no table; resolve it first.")
+        for infusion in self.infusions:
+            if infusion.stop is None and infusion.rate is None:
+                raise PlanError(f"In a table the infusion of {infusion.treatment!r} would be a dose. Give its rate.")
         rows = [{**dose.model_dump(), "start": dose.time, "stop": None, "rate": None} for dose in self.doses]
         rows += [{**infusion.model_dump(), "dose": None} for infusion in self.infusions]
         columns = ("patient", "treatment", "start", "stop", "dose", "rate")
         frame = pl.DataFrame({key: [row[key] for row in rows] for key in columns}, strict=False)
         frame = frame.with_columns(pl.lit(self.time_unit).alias("time_unit"))
-        return to_kind(frame.select(c for c in frame.columns if frame[c].null_count() < frame.height), frames)
+        if not rows:
+            frame = frame.select(pl.col("treatment").cast(pl.String), pl.col("start").cast(pl.Float64))
+        return to_kind(frame.select(c for c in frame.columns if frame[c].null_count() < max(len(rows), 1)), frames)
 
     # --- meeting a history
 
@@ -284,6 +304,11 @@ class Plan(Strict):
         return resolve_plan(self, history)
 
 
+def _read_csv(path: Path, patient: str) -> pl.DataFrame:
+    table = pl.read_csv(path, infer_schema_length=None, schema_overrides={patient: pl.String})
+    return table.with_columns(ids_from_text(table[patient])) if patient in table.columns else table
+
+
 def _positive(what: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
         raise PlanError(f"{what}={value!r} is not a positive number.")
@@ -291,4 +316,4 @@ def _positive(what: str, value: float) -> None:
 
 def _not_negative(what: str, value: float) -> None:
     if not (math.isfinite(value) and value >= 0):
-        raise PlanError(f"{what}={value!r} lies before now. A plan starts at 0, the end of the history.")
+        raise PlanError(f"{what}={value!r} is no time from now on. A plan starts at 0, the end of the history.")

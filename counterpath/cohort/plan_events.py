@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from jaxtyping import Int64
 
 from counterpath.cohort.cuts import events_from, running
 from counterpath.cohort.doses import overlapping
 from counterpath.cohort.findings import PlanError, PlanWarning, UnseenDoseWarning, counted, did_you_mean, name_patients
 from counterpath.cohort.ids import number_of
 from counterpath.cohort.records import TreatmentEvents
-from counterpath.cohort.schema import Amounts, Treatment
+from counterpath.cohort.schema import Amounts, Schema, Treatment
 
 if TYPE_CHECKING:
     from counterpath.cohort.cohort import Cohort
@@ -39,12 +40,13 @@ def resolve_plan(plan: Plan, history: Cohort) -> TreatmentEvents:
     if plan.keeps_running:
         now = running(history.events, history.history_end)
         if isinstance(plan.keeps_running, tuple):
-            chosen = history.positions(plan.keeps_running)
+            chosen = _positions(plan.keeps_running, history)
             rows.mentioned.update(chosen.tolist())
             now = now.keep(np.isin(now.patient_of_row, chosen))
         parts.append(now)
     if plan.followed is not None:
-        source = plan.followed.events.take(plan.followed.positions(history.patients))
+        _require_alike(plan.followed.schema, schema)
+        source = plan.followed.events.take(_positions(history.patients, plan.followed))
         parts.append(events_from(source, history.history_end))
     rows.report_unplanned(everybody=plan.keeps_running is True or plan.followed is not None)
     return _together(parts, history)
@@ -64,11 +66,8 @@ class _Rows:
             self.for_everybody = True
             who = np.arange(len(self.history))
         else:
-            number = number_of(_as_ids([patient], self.history), self.history.patients)
-            if number[0] < 0:
-                raise PlanError(f"The plan is for patient {patient!r}, who is not in this cohort.")
-            self.mentioned.add(int(number[0]))
-            who = number
+            who = _positions([patient], self.history)
+            self.mentioned.add(int(who[0]))
         self.columns.append((who, self.history.schema.treatment_code(treatment), start, stop, amount))
 
     def events(self) -> TreatmentEvents:
@@ -88,21 +87,34 @@ class _Rows:
         if left:
             warnings.warn(
                 f"The plan has no line for {counted(len(left), 'patient')} ({name_patients(left)}), "
-                "who are planned to receive nothing.",
+                f"who {'is' if len(left) == 1 else 'are'} planned to receive nothing.",
                 PlanWarning,
                 stacklevel=4,
             )
 
 
-def _as_ids(patients: Iterable[PatientId], history: Cohort) -> pl.Series:
+def _positions(patients: Iterable[PatientId], cohort: Cohort) -> Int64[np.ndarray, " chosen"]:
+    """Where the patients of a plan stand in a cohort."""
     patients = list(patients)
-    wanted = str if history.patients.dtype == pl.String else int
+    is_text = cohort.patients.dtype == pl.String
     for patient in patients:
-        if not isinstance(patient, wanted):
-            raise PlanError(
-                f"Patient {patient!r} is {type(patient).__name__}; this cohort's ids are {wanted.__name__}."
-            )
-    return pl.Series(patients, dtype=history.patients.dtype)
+        if isinstance(patient, str) != is_text:
+            mine, theirs = ("a number", "text") if is_text else ("text", "integers")
+            raise PlanError(f"The plan is for patient {patient!r}, which is {mine}; ids of this cohort are {theirs}.")
+    numbers = number_of(pl.Series(patients, dtype=cohort.patients.dtype), cohort.patients)
+    if (numbers < 0).any():
+        absent = [patient for patient, number in zip(patients, numbers, strict=True) if number < 0]
+        raise PlanError(f"The plan is for {name_patients(absent)}, not in this cohort of {len(cohort):,}.")
+    return numbers
+
+
+def _require_alike(followed: Schema, history: Schema) -> None:
+    """What was observed in another cohort means the same only if its unit and treatments do."""
+    names = ([t.name for t in followed.treatments], [t.name for t in history.treatments])
+    if followed.time_unit != history.time_unit or names[0] != names[1]:
+        raise PlanError(
+            "Plan.observed looks into a cohort with another time unit or other treatments than the history."
+        )
 
 
 def _together(parts: list[TreatmentEvents], history: Cohort) -> TreatmentEvents:
@@ -127,7 +139,9 @@ def _known(name: str, treatments: tuple[Treatment, ...]) -> Treatment:
     for treatment in treatments:
         if treatment.name == name:
             return treatment
-    raise PlanError(f"The plan names {name!r}. {did_you_mean(name, [t.name for t in treatments])}")
+    raise PlanError(
+        f"The plan names {name!r}, which is no treatment of this cohort. {did_you_mean(name, [t.name for t in treatments])}"
+    )
 
 
 def _amount(wanted: float | None, seen: Amounts | None, name: str, kind: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from counterpath.cohort.findings import CohortError, did_you_mean
 from counterpath.cohort.units import TimeUnit
@@ -19,6 +19,15 @@ class Strict(BaseModel):
     """A frozen record that refuses keys it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def in_plain_words(error: ValidationError) -> str:
+    """The first thing that pydantic found wrong, in one line: where, what, and what was given."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    what = first["msg"].removeprefix("Value error, ")
+    given = f"={first['input']!r}" if where and isinstance(first["input"], (str, int, float)) else ""
+    return f"{where}{given}: {what}." if where else f"{what[:1].upper()}{what[1:]}."
 
 
 class Variable(Strict):

@@ -36,7 +36,7 @@ def read_static(
                 Finding(
                     "static_twice",
                     "error",
-                    f"{name_patients(repeated).capitalize()} with more than one row in the static table.",
+                    f"{name_patients(repeated, capital=True)}: more than one row in the static table.",
                     "Keep one row per patient; what changes over time belongs to the observations.",
                     len(repeated),
                     tuple(repeated),

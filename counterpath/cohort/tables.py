@@ -201,7 +201,7 @@ def _one_per_patient(values: np.ndarray, ids: pl.Series, patients: pl.Series, co
     if (row < 0).any():
         absent = patients.filter(pl.Series(row < 0))
         raise CohortError(
-            f"{name_patients(absent).capitalize()} not in the static table, which gives {column!r}. Add the rows."
+            f"{name_patients(absent, capital=True)}: no row in the static table, which gives {column!r}. Add the rows."
         )
     return values[row]
 

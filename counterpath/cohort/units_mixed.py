@@ -24,9 +24,8 @@ def looks_like_two_units(values: np.ndarray) -> tuple[float, float, int] | None:
     """
     if len(values) < 4 * SMALLEST_GROUP or np.min(values) <= 0:
         return None
-    if len(values) > SAMPLE:
-        values = np.random.default_rng(0).choice(values, SAMPLE, replace=False)
-    logs = np.sort(np.log(values))
+    some = values if len(values) <= SAMPLE else np.random.default_rng(0).choice(values, SAMPLE, replace=False)
+    logs = np.sort(np.log(some))
     number = np.arange(1, len(logs))
     sums, squares = np.cumsum(logs), np.cumsum(logs**2)
     left = squares[:-1] - sums[:-1] ** 2 / number
@@ -41,4 +40,5 @@ def looks_like_two_units(values: np.ndarray) -> tuple[float, float, int] | None:
     factor = np.exp(distance)
     if distance < SEPARATION * spread or not any(abs(factor / known - 1) < TOLERANCE for known in KNOWN_FACTORS):
         return None
-    return float(np.exp(np.median(low))), float(np.exp(np.median(high))), len(high)
+    near_high = int(np.sum(np.log(values) > (low[-1] + high[0]) / 2))
+    return float(np.exp(np.median(low))), float(np.exp(np.median(high))), near_high

@@ -40,7 +40,7 @@ def read_variable(
         raise _error(
             "infinite_value",
             name,
-            f"{name_patients(bad).capitalize()}: {counted(len(bad), 'infinite value')} in {name!r}.",
+            f"{name_patients(bad, capital=True)}: {counted(len(bad), 'infinite value')} in {name!r}.",
             "Leave the cell empty where nothing was measured.",
             patients=bad,
         )
@@ -53,7 +53,7 @@ def read_variable(
             raise _error(
                 "out_of_bounds",
                 name,
-                f"{name_patients(bad).capitalize()}: {counted(len(bad), 'value')} of {name!r} "
+                f"{name_patients(bad, capital=True)}: {counted(len(bad), 'value')} of {name!r} "
                 f"{word} its bound {bound:g} (such as {values.filter(outside)[0]:g}).",
                 "Mend the values, or widen the bound.",
                 patients=bad,
@@ -98,7 +98,7 @@ def _numbers_from_text(column: pl.Series, name: str, patients: pl.Series) -> pl.
         raise _error(
             "text_in_numbers",
             name,
-            f"{name_patients(bad).capitalize()}: {counted(len(bad), 'value')} of {name!r} "
+            f"{name_patients(bad, capital=True)}: {counted(len(bad), 'value')} of {name!r} "
             f"{'is' if len(bad) == 1 else 'are'} text (such as {text.filter(unread)[0]!r}).",
             f"Leave the cell empty where nothing was measured, or pass categorical=[{name!r}] for a covariate.",
             patients=bad,
@@ -118,7 +118,7 @@ def _categories(
         raise _error(
             "unknown_level",
             declared.name,
-            f"{name_patients(bad).capitalize()}: {text.filter(unknown)[0]!r} is not a level of {declared.name!r} "
+            f"{name_patients(bad, capital=True)}: {text.filter(unknown)[0]!r} is not a level of {declared.name!r} "
             f"({', '.join(levels)}).",
             "Mend the value, or add the level.",
             patients=bad,

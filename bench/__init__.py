@@ -1,0 +1,1 @@
+"""Measurements, each in one run: `python -m bench`, or `make bench`."""

@@ -1,0 +1,6 @@
+"""Runs every benchmark, prints its table, and writes its figures and page to docs/results."""
+
+from bench import cohort_scale
+
+if __name__ == "__main__":
+    cohort_scale.main()

@@ -1,0 +1,44 @@
+"""What a measured figure must say of itself: command, machine, versions, commit."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+
+
+def provenance(command: str) -> dict[str, Any]:
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    changed = subprocess.run(
+        ["git", "status", "--porcelain", "--", "counterpath", "bench"], capture_output=True, text=True, check=True
+    ).stdout
+    return {
+        "command": command,
+        "commit": commit,
+        "changed_since_commit": bool(changed.strip()),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in ("counterpath", "numpy", "polars")},
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def write_result(name: str, content: dict[str, Any], page: str) -> None:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    (RESULTS / f"{name}.md").write_text(page, encoding="utf-8")

@@ -1,0 +1,114 @@
+"""The default path: a value stays until the next record. Causal at every time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from counterpath.cohort import Cohort, Grid, Scaler
+from counterpath.cohort.schema import Schema
+from counterpath.paths.control_path import ControlPath
+from counterpath.paths.ragged_search import PathValues, QueryTimes, last_present, rows_before
+from counterpath.paths.treatment_channels import TreatmentPath, treatment_channel_names
+
+
+def observation_channel_names(schema: Schema) -> tuple[str, ...]:
+    """Channels that come from observations, time first."""
+    names = ["time"]
+    for outcome in schema.outcomes:
+        names += [outcome.name, f"{outcome.name}:slope", f"{outcome.name}:since", f"{outcome.name}:unseen"]
+    for covariate in schema.covariates:
+        if covariate.kind == "categorical":
+            names += [f"{covariate.name}={level}" for level in covariate.levels]
+        else:
+            names.append(covariate.name)
+    names += [f"{variable.name}:count" for variable in schema.variables]
+    return tuple(names)
+
+
+@dataclass(frozen=True, eq=False)
+class HoldPath(ControlPath):
+    """X(t) with every value held since its record.
+
+    For each outcome: its held value, its change since the one before per cell width (over at least one cell, so that it
+    never exceeds the change), time since it was seen, and a flag while it has not been. Then covariates, counts of
+    records, and treatments. What has not been seen yet stands at the training mean, which is 0.
+
+    Attributes:
+        cohort: The histories.
+        grid: Of the model.
+        window_start: Where each patient's clock starts.
+        scaled: Records on the model's scale.
+        treatments: What was given.
+    """
+
+    cohort: Cohort
+    grid: Grid
+    window_start: Float64[np.ndarray, " patients"]
+    scaled: Float64[np.ndarray, "rows variables"]
+    treatments: TreatmentPath
+
+    @classmethod
+    def of(cls, cohort: Cohort, scaler: Scaler, grid: Grid, window_start: np.ndarray) -> HoldPath:
+        """The path of each patient's records, scaled."""
+        treatments = TreatmentPath(cohort.schema, scaler, cohort.events, grid.lookback)
+        return cls(cohort, grid, window_start, scaler.values(cohort.records.values), treatments)
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names, in order."""
+        return observation_channel_names(self.cohort.schema) + treatment_channel_names(self.cohort.schema)
+
+    @property
+    def time_scale(self) -> float:
+        """The clock runs from 0 to 1 over the grid's lookback."""
+        return self.grid.lookback
+
+    def clock(self, times: QueryTimes) -> QueryTimes:
+        """Time since each patient's window started, in lookbacks."""
+        return (times - self.window_start[:, None]) / self.time_scale
+
+    def values(self, times: QueryTimes) -> PathValues:
+        """X at each time."""
+        records, schema = self.cohort.records, self.cohort.schema
+        number = rows_before(records.offsets, records.times, times, side="right")
+        row = np.where(number > 0, records.offsets[:-1, None] + number - 1, -1)
+        latest = last_present(records.offsets, self.scaled)
+        columns = [self.clock(times)]
+        for j in range(len(schema.outcomes)):
+            columns += self._outcome(times, row, latest[:, j], j)
+        for j, covariate in enumerate(schema.covariates, start=len(schema.outcomes)):
+            unseen = 0.0 if covariate.kind == "numeric" else -1.0  # the training mean, or no level
+            held = _lookup(self.scaled[:, j], _lookup(latest[:, j], row, -1), unseen)
+            if covariate.kind == "categorical":
+                columns += [(held == code).astype(np.float64) for code in range(len(covariate.levels))]
+            else:
+                columns.append(held)
+        seen = np.cumsum(~np.isnan(self.scaled), axis=0)
+        before = np.concatenate([np.zeros((1, seen.shape[1]), dtype=seen.dtype), seen])[records.offsets[:-1]]
+        for j in range(len(schema.variables)):
+            columns.append(np.where(row >= 0, _lookup(seen[:, j], row, 0) - before[:, j, None], 0).astype(np.float64))
+        return np.concatenate([np.stack(columns, axis=-1), self.treatments.values(times)], axis=-1)
+
+    def _outcome(self, times: np.ndarray, row: np.ndarray, latest: np.ndarray, j: int) -> list[np.ndarray]:
+        records = self.cohort.records
+        last = _lookup(latest, row, -1)  # the row of the last outcome, as known at each time
+        start = self.window_start[:, None]
+        held = _lookup(self.scaled[:, j], last, 0.0)
+        seen_at = np.where(last >= 0, _lookup(records.times, last, 0.0), start)
+        # The one before: the latest outcome up to the previous row, if that row is the same patient's.
+        previous = np.where(last > records.offsets[:-1, None], _lookup(latest, last - 1, -1), -1)
+        gap = seen_at - _lookup(records.times, previous, 0.0)
+        width = self.grid.width_at(seen_at - start)
+        change = held - _lookup(self.scaled[:, j], previous, 0.0)
+        slope = np.where(previous >= 0, change / np.maximum(gap / width, 1.0), 0.0)
+        return [held, slope, (times - seen_at) / self.time_scale, (last < 0).astype(np.float64)]
+
+
+def _lookup(column: np.ndarray, row: np.ndarray, otherwise: float) -> np.ndarray:
+    """column[row], and `otherwise` where there is no row."""
+    if not len(column):
+        return np.full(row.shape, otherwise)
+    return np.where(row >= 0, column[np.maximum(row, 0)], otherwise)

@@ -1,0 +1,49 @@
+"""A plan as a path: elapsed time, and what will have been given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpath.cohort import Cohort, Plan, Scaler
+from counterpath.paths.control_path import ControlPath
+from counterpath.paths.ragged_search import PathValues, QueryTimes
+from counterpath.paths.treatment_channels import TreatmentPath, treatment_channel_names
+
+
+@dataclass(frozen=True, eq=False)
+class PlanPath(ControlPath):
+    """Elapsed time and planned treatments; a dose at 0 enters with the first step.
+
+    Attributes:
+        treatments: What is planned, in elapsed time.
+    """
+
+    treatments: TreatmentPath
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names, in order."""
+        return ("elapsed", *treatment_channel_names(self.treatments.schema))
+
+    @property
+    def time_scale(self) -> float:
+        """The clock runs from 0 to 1 over the longest horizon."""
+        return self.treatments.time_scale
+
+    def values(self, times: QueryTimes) -> PathValues:
+        """The channels at elapsed times."""
+        return np.concatenate([(times / self.time_scale)[..., None], self.treatments.values(times)], axis=-1)
+
+
+def plan_path(plan: Plan, history: Cohort, scaler: Scaler, *, max_horizon: float) -> PlanPath:
+    """The path of a plan for every patient of a history.
+
+    Args:
+        plan: What will be given.
+        history: Patients at the time of the decision.
+        scaler: Fitted on training patients.
+        max_horizon: The longest horizon of the model; the length of its clock.
+    """
+    return PlanPath(TreatmentPath(history.schema, scaler, plan.resolve(history), max_horizon))

@@ -1,0 +1,67 @@
+"""Binary search and running sums within each patient's own rows.
+
+Both work row by row within a patient, never across: a patient's numbers do not depend, even in their last bit, on who
+else is in the cohort or on what comes later.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+QueryTimes = Float64[np.ndarray, "patients queries"]
+PathValues = Float64[np.ndarray, "patients queries channels"]
+
+
+def rows_before(
+    offsets: Int64[np.ndarray, " offsets"],
+    times: Float64[np.ndarray, " rows"],
+    queries: QueryTimes,
+    *,
+    side: Literal["left", "right"],
+) -> Int64[np.ndarray, "patients queries"]:
+    """How many of a patient's rows lie before each query, as `np.searchsorted` counts them.
+
+    Args:
+        offsets: Where each patient's rows begin and end.
+        times: Sorted within each patient.
+        queries: Times to look up.
+        side: `right` counts rows at the query's own time, `left` does not.
+    """
+    first = np.broadcast_to(offsets[:-1, None], queries.shape)
+    low, high = first.copy(), np.broadcast_to(offsets[1:, None], queries.shape).copy()
+    for _ in range(int(np.max(np.diff(offsets), initial=0)).bit_length()):
+        searching = low < high
+        middle = (low + high) // 2
+        at = times[np.where(searching, middle, 0)] if len(times) else np.zeros(queries.shape)
+        passed = searching & ((at <= queries) if side == "right" else (at < queries))
+        low = np.where(passed, middle + 1, low)
+        high = np.where(searching & ~passed, middle, high)
+    return low - first
+
+
+def running_sum(
+    offsets: Int64[np.ndarray, " offsets"], values: Float64[np.ndarray, "rows columns"]
+) -> Float64[np.ndarray, "rows columns"]:
+    """Sum of a patient's rows up to and including each row."""
+    counts = np.diff(offsets)
+    longest = int(np.max(counts, initial=0))
+    if not longest:
+        return values
+    patient = np.repeat(np.arange(len(counts)), counts)
+    place = np.arange(len(values)) - offsets[patient]
+    padded = np.zeros((len(counts), longest, values.shape[1]))
+    padded[patient, place] = values
+    return np.cumsum(padded, axis=1)[patient, place]
+
+
+def last_present(
+    offsets: Int64[np.ndarray, " offsets"], values: Float64[np.ndarray, "rows columns"]
+) -> Int64[np.ndarray, "rows columns"]:
+    """The latest row of the same patient, up to each row, in which a column is not NaN; -1 where there is none."""
+    rows = np.arange(len(values))[:, None]
+    latest = np.maximum.accumulate(np.where(np.isnan(values), -1, rows), axis=0)
+    begins = np.repeat(offsets[:-1], np.diff(offsets))[:, None]
+    return np.where(latest >= begins, latest, -1)

@@ -1,0 +1,80 @@
+"""Treatments as a path: counts, doses, rates and infused amounts, each without what happens at the instant itself.
+
+At equal times an outcome precedes a dose, so a treatment enters the path just after its time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpath.cohort import Scaler, TreatmentEvents
+from counterpath.cohort.schema import Schema
+from counterpath.paths.ragged_search import PathValues, QueryTimes, rows_before, running_sum
+
+
+def treatment_channel_names(schema: Schema) -> tuple[str, ...]:
+    """`count` for every treatment, `dose` where single doses were given, `infused` and `rate` where intervals were."""
+    names = []
+    for treatment in schema.treatments:
+        names.append(f"{treatment.name}:count")
+        names += [f"{treatment.name}:dose"] if treatment.dose else []
+        names += [f"{treatment.name}:infused", f"{treatment.name}:rate"] if treatment.rate else []
+    return tuple(names)
+
+
+@dataclass(frozen=True)
+class TreatmentPath:
+    """What has been given before a time.
+
+    Attributes:
+        schema: Which channels there are.
+        scaler: The amounts that count as one.
+        events: Doses and intervals of all patients.
+        time_scale: Length of the model's clock; infused amounts are usual rates times shares of it.
+    """
+
+    schema: Schema
+    scaler: Scaler
+    events: TreatmentEvents
+    time_scale: float
+
+    def values(self, times: QueryTimes) -> PathValues:
+        """The channels at each time, left-continuous."""
+        columns = []
+        for code, treatment in enumerate(self.schema.treatments):
+            mine = self.events.keep(self.events.treatment == code)
+            doses, intervals = mine.keep(mine.is_dose), mine.keep(~mine.is_dose)
+            columns.append(rows_before(mine.offsets, mine.start, times, side="left").astype(np.float64))
+            if treatment.dose:
+                total = running_sum(doses.offsets, doses.amount[:, None] / self.scaler.doses[code])[:, 0]
+                given = rows_before(doses.offsets, doses.start, times, side="left")
+                columns.append(_at(doses, total, given))
+            if treatment.rate:
+                columns += _infused_and_rate(intervals, self.scaler.rates[code], self.time_scale, times)
+        return np.stack(columns, axis=-1) if columns else np.empty((*times.shape, 0))
+
+
+def _at(events: TreatmentEvents, column: np.ndarray, number: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
+    """The column's value in the last of a patient's first `number` rows."""
+    if not events.rows:
+        return np.full(number.shape, otherwise)
+    row = events.offsets[:-1, None] + number - 1
+    return np.where(number > 0, column[np.maximum(row, 0)], otherwise)
+
+
+def _infused_and_rate(
+    intervals: TreatmentEvents, usual: float, time_scale: float, times: np.ndarray
+) -> list[np.ndarray]:
+    """Intervals of one treatment do not overlap, so all but the last that began are over."""
+    rate = intervals.amount / usual
+    whole = rate * (intervals.stop - intervals.start) / time_scale
+    over = running_sum(intervals.offsets, np.where(np.isfinite(whole), whole, 0.0)[:, None])[:, 0]
+    begun = rows_before(intervals.offsets, intervals.start, times, side="left")
+    before = _at(intervals, over, np.maximum(begun - 1, 0))
+    start = _at(intervals, intervals.start, begun, np.inf)
+    stop = _at(intervals, intervals.stop, begun, -np.inf)
+    present = _at(intervals, rate, begun)
+    lasted = np.where(begun > 0, np.minimum(stop, times) - np.where(begun > 0, start, 0.0), 0.0)
+    return [before + present * lasted / time_scale, np.where(stop >= times, present, 0.0)]

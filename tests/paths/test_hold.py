@@ -1,0 +1,103 @@
+import numpy as np
+import polars as pl
+import pytest
+
+from counterpath.cohort import Cohort, Grid, Scaler, fit_scaler
+from counterpath.cohort.scaling import Scale
+from counterpath.paths import control_path
+
+GRID = Grid(np.array([0.0, 1.0, 3.0, 10.0]))
+
+
+@pytest.fixture
+def cohort() -> Cohort:
+    observations = pl.DataFrame(
+        {
+            "patient": [1, 1, 1, 1],
+            "time": [0.0, 2.0, 2.5, 6.0],
+            "y": [None, 10.0, 14.0, None],
+            "x": [1.0, None, 3.0, None],
+            "level": ["a", None, "b", None],
+        }
+    )
+    treatments = pl.DataFrame(
+        {
+            "patient": [1, 1, 1, 1],
+            "treatment": ["pill", "pill", "drip", "drip"],
+            "start": [2.0, 5.0, 1.0, 4.0],
+            "stop": [None, None, 3.0, 6.0],
+            "dose": [100.0, 50.0, None, None],
+            "rate": [None, None, 2.0, 4.0],
+        }
+    )
+    return Cohort.from_tables(observations, treatments, outcome="y", time_unit="day")
+
+
+@pytest.fixture
+def value(cohort):
+    identity = Scaler(
+        variables=tuple(Scale(name=v.name) for v in cohort.schema.variables),
+        static=(),
+        doses=(2.0, 50.0),
+        rates=(2.0, 1.0),
+    )
+    path = control_path(cohort, identity, GRID, window_start=np.array([0.0]))
+
+    def at(time: float, channel: str) -> float:
+        return float(path.values(np.array([[time]]))[0, 0, path.channels.index(channel)])
+
+    return at
+
+
+def test_values_are_held_from_their_record_on(value):
+    assert value(1.999, "y:unseen") == 1.0
+    assert value(1.999, "y") == 0.0
+    assert value(2.0, "y") == 10.0
+    assert value(2.0, "y:unseen") == 0.0
+    assert value(9.0, "y") == 14.0
+    assert [value(2.4, "level=a"), value(2.4, "level=b")] == [1.0, 0.0]
+    assert [value(2.5, "level=a"), value(2.5, "level=b")] == [0.0, 1.0]
+
+
+def test_time_and_time_since_are_on_the_models_clock(value):
+    assert value(5.0, "time") == 0.5
+    assert value(1.0, "y:since") == 0.1  # nothing seen: since the window began
+    assert value(4.5, "y:since") == pytest.approx(0.2)
+
+
+def test_slope_is_over_at_least_one_cell(value):
+    """From 10 to 14 in half a day, in a cell of two days: 4 per cell, not 16."""
+    assert value(2.4, "y:slope") == 0.0
+    assert value(2.5, "y:slope") == 4.0
+
+
+def test_counts_are_of_records_that_had_a_value(value):
+    assert [value(t, "y:count") for t in (0.0, 2.0, 6.0)] == [0.0, 1.0, 2.0]
+    assert [value(t, "x:count") for t in (0.0, 2.0, 6.0)] == [1.0, 1.0, 2.0]
+
+
+def test_a_dose_enters_after_its_time(value):
+    assert [value(t, "pill:count") for t in (2.0, 2.001, 5.0, 5.1)] == [0.0, 1.0, 1.0, 2.0]
+    assert [value(t, "pill:dose") for t in (2.0, 2.001, 5.1)] == [0.0, 2.0, 3.0]  # in usual doses of 50
+
+
+def test_an_infusion_flows_while_it_runs(value):
+    assert [value(t, "drip:rate") for t in (1.0, 1.1, 3.0, 3.1, 5.0, 7.0)] == [0.0, 1.0, 1.0, 0.0, 2.0, 0.0]
+    assert [value(t, "drip:count") for t in (1.0, 3.5, 4.5)] == [0.0, 1.0, 2.0]
+    # usual rate 2 on [1, 3), 4 on [4, 6); clock of 10 days
+    infused = [value(t, "drip:infused") for t in (1.0, 2.0, 3.5, 5.0, 9.0)]
+    np.testing.assert_allclose(infused, [0.0, 0.1, 0.2, 0.4, 0.6])
+
+
+def test_before_the_first_record_nothing_is_known(value):
+    assert value(-1.0, "x:count") == 0.0
+    assert value(-1.0, "y:unseen") == 1.0
+
+
+def test_channels_depend_on_the_schema_and_not_on_who_is_there(cohort):
+    """A test patient without any dose has the channels of the training cohort."""
+    untreated = cohort.until(0.5)
+    scaler = fit_scaler(cohort, transform="standard")
+    paths = [control_path(c, scaler, GRID, window_start=np.array([0.0])) for c in (cohort, untreated)]
+    assert paths[0].channels == paths[1].channels
+    assert paths[1].values(np.array([[0.4]])).shape[-1] == len(paths[0].channels)
