@@ -1,5 +1,13 @@
+import os
+
 import jaxtyping
 import pytest
+from hypothesis import settings
+
+# Time is measured by `make bench`, never by a test. CI draws the same examples every time.
+settings.register_profile("counterpath", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "counterpath")
 
 
 @pytest.fixture

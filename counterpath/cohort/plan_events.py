@@ -139,9 +139,8 @@ def _known(name: str, treatments: tuple[Treatment, ...]) -> Treatment:
     for treatment in treatments:
         if treatment.name == name:
             return treatment
-    raise PlanError(
-        f"The plan names {name!r}, which is no treatment of this cohort. {did_you_mean(name, [t.name for t in treatments])}"
-    )
+    near = did_you_mean(name, [treatment.name for treatment in treatments])
+    raise PlanError(f"The plan names {name!r}, which is no treatment of this cohort. {near}")
 
 
 def _amount(wanted: float | None, seen: Amounts | None, name: str, kind: str) -> float:

@@ -1,7 +1,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_cohorts import cohort_of, tables
 
@@ -18,7 +18,6 @@ def path_of(cohort: Cohort, grid: Grid, start: np.ndarray, interpolation="hold",
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
-@settings(deadline=None)  # the smooth paths compile on their first call
 @given(rows=tables(), cells=st.sampled_from([1, 3, 64]))
 def test_increments_sum_to_end_minus_start(interpolation, rows, cells):
     cohort = cohort_of(rows)
@@ -32,7 +31,6 @@ def test_increments_sum_to_end_minus_start(interpolation, rows, cells):
     np.testing.assert_allclose(increments.durations.sum(axis=1), length, atol=1e-12)
 
 
-@settings(deadline=None)
 @given(rows=tables(), data=st.data())
 def test_nothing_up_to_a_cut_depends_on_anything_after_it(rows, data):
     """To the bit, with cuts inside cells, at records and at doses, for hold and rectilinear."""
@@ -76,7 +74,6 @@ def test_whole_cells_and_a_partial_step_reach_the_cut(interpolation, rows):
     np.testing.assert_array_equal(history.steps[:, 2 * parts :], 0.0)
 
 
-@settings(deadline=None)
 @given(rows=tables())
 def test_a_patients_path_does_not_depend_on_who_else_is_there(rows):
     cohort = cohort_of(rows)

@@ -76,7 +76,7 @@ def test_a_history_may_end_between_records(interpolation):
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "hermite"])
-@settings(deadline=None, max_examples=25)  # compiles for every new shape
+@settings(max_examples=25)  # compiles for every new shape
 @given(rows=tables(gaps=False), data=st.data())
 def test_at_complete_records_nothing_later_enters(interpolation, rows, data):
     cohort = cohort_of(rows)
@@ -91,7 +91,7 @@ def test_at_complete_records_nothing_later_enters(interpolation, rows, data):
 
 
 @pytest.mark.parametrize("interpolation", ["hold", "rectilinear", "linear", "hermite"])
-@settings(deadline=None, max_examples=25)  # compiles for every new shape
+@settings(max_examples=25)  # compiles for every new shape
 @given(gap=st.floats(min_value=5e-324, max_value=1e-3), jump=st.floats(-1e3, 1e3))
 def test_nearly_coincident_times_stay_finite(interpolation, gap, jump):
     cohort = one_patient([0.0, gap, 4.0, 9.0], [0.0, jump, 1.0, 2.0])
