@@ -99,8 +99,8 @@ def write_tables(folder: Path, patients: int, layout: str) -> None:
 
 def page(content: dict) -> str:
     rows = "\n".join(
-        f"| {r['layout']} | {r['patients']:,} | {r['rows']:,} | {r['doses']:,} | {r['read_s']:.1f} | {r['check_s']:.1f} "
-        f"| {r['peak_gb']:.2f} |"
+        f"| {r['layout']} | {r['patients']:,} | {r['rows']:,} | {r['doses']:,} "
+        f"| {r['read_s']:.1f} | {r['check_s']:.1f} | {r['peak_gb']:.2f} |"
         for r in content["runs"]
     )
     return f"""# Reading and checking a large cohort
@@ -108,8 +108,8 @@ def page(content: dict) -> str:
 Written by `{content["command"]}` on {content["processor"]} ({content["cores"]} cores), Python {content["python"]},
 polars {content["versions"]["polars"]}, commit `{content["commit"][:10]}`. Figures: `cohort-scale.json`.
 
-`cp.read_cohort` reads a folder of Parquet files; `cohort.check()` looks for what a careful colleague would. Each line is
-a process of its own; the peak counts everything in it.
+`cp.read_cohort` reads a folder of Parquet files; `cohort.check()` looks for what a careful colleague would. Each line
+is a process of its own; the peak counts everything in it.
 
 | layout | patients | observation rows | doses | read (s) | check (s) | peak (GB) |
 |---|---|---|---|---|---|---|

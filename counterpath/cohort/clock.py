@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from datetime import UTC, date, datetime
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -152,3 +153,43 @@ def origins_as_series(origins: np.ndarray, kind: TimeKind) -> pl.Series:
         return pl.Series(origins.astype(np.float64))
     zone = "UTC" if kind == "moment in a zone" else None
     return pl.Series(origins.astype(np.int64)).cast(pl.Datetime("us", zone))
+
+
+def times_asked_for(
+    time: Any, patients: pl.Series, origins: pl.Series, unit: TimeUnit
+) -> Float64[np.ndarray, " patients"]:
+    """A user's time on each patient's clock.
+
+    Args:
+        time: A number since time zero or a date; one for all, one per patient in order, or {id: time}.
+        patients: Their ids.
+        origins: Their time zero on the clock of the user's tables.
+        unit: Of the cohort.
+    """
+    if isinstance(time, Mapping):
+        missing = [patient for patient in patients if patient not in time]
+        if missing:
+            raise CohortError(f"No time was given for {name_patients(missing)}.")
+        time = [time[patient] for patient in patients]
+    given = list(time) if np.ndim(time) else [time]
+    if np.ndim(time) and len(given) != len(patients):
+        raise CohortError(f"There are {counted(len(given), 'time')} for {counted(len(patients), 'patient')}.")
+    if any(isinstance(moment, date) for moment in given):
+        return np.broadcast_to(_since(origins, given, unit), (len(patients),)).copy()
+    times = np.broadcast_to(np.asarray(given, dtype=np.float64), (len(patients),)).copy()
+    if not np.isfinite(times).all():
+        raise CohortError("A time is missing or infinite.")
+    return times
+
+
+def _since(origins: pl.Series, moments: list[date], unit: TimeUnit) -> Float64[np.ndarray, " patients"]:
+    if not isinstance(origins.dtype, pl.Datetime):
+        raise CohortError("This cohort counts time in numbers. Give a number instead of a date.")
+    has_zone = origins.dtype.time_zone is not None
+    for moment in moments:
+        if (isinstance(moment, datetime) and moment.tzinfo is not None) != has_zone:
+            mine = "with" if has_zone else "without"
+            raise CohortError(f"Times of this cohort are {mine} a time zone, and {moment} is not. Give one alike.")
+    utc = [moment.astimezone(UTC) if isinstance(moment, datetime) and has_zone else moment for moment in moments]
+    asked = pl.Series(utc).cast(origins.dtype).dt.epoch("us").to_numpy()
+    return (asked - origins.dt.epoch("us").to_numpy()) / MICROSECONDS[unit]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,25 +12,24 @@ import polars as pl
 from jaxtyping import Float64, Int64
 from pydantic import ValidationError
 
+from counterpath.cohort.arguments import Bounds, NamedProperties, Names, as_list, as_mapping
+from counterpath.cohort.clock import times_asked_for
 from counterpath.cohort.cuts import Cut, events_until, outcomes_after
-from counterpath.cohort.declared import Columns, Declared, DeclaredVariable, Repairs
+from counterpath.cohort.declared import Columns, Declared, Repairs
 from counterpath.cohort.describe import describe_cohort, summarise_cohort
 from counterpath.cohort.findings import CohortError, Finding, counted, name_patients
 from counterpath.cohort.frames import FrameKind, to_kind, to_polars
 from counterpath.cohort.ids import number_of
 from counterpath.cohort.plan import Plan
 from counterpath.cohort.records import Observations, TreatmentEvents, freeze
-from counterpath.cohort.schema import FOLLOW_UP_END, TIME_ORIGIN, Schema, Treatment, in_plain_words
+from counterpath.cohort.schema import Schema, in_plain_words
 from counterpath.cohort.tables import Tables, read_tables
-from counterpath.cohort.units import MICROSECONDS, TimeUnit
-from counterpath.cohort.values import as_column
+from counterpath.cohort.tables_out import observation_table, static_table, treatment_table
+from counterpath.cohort.units import TimeUnit
 from counterpath.cohort.wide import tables_from_frame
 
 if TYPE_CHECKING:
     from counterpath.cohort.checks import CheckReport
-
-Names = str | Sequence[str]
-Bounds = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,13 +115,13 @@ class Cohort:
         unknown = set(columns) - set(Columns.model_fields)
         if unknown:
             raise TypeError(f"from_tables() has no argument {sorted(unknown)[0]!r}")
-        describe = _Describe(_names(categorical), bounds or {}, units or {})
+        describe = NamedProperties(as_list(categorical), bounds or {}, units or {})
         named = Columns(**columns)
         try:
             declared = Declared(
                 time_unit=time_unit,
-                outcomes=describe.variables(_names(outcome)),
-                covariates=describe.variables(_names(covariates)) if covariates is not None else None,
+                outcomes=describe.variables(as_list(outcome)),
+                covariates=describe.variables(as_list(covariates)) if covariates is not None else None,
                 randomised=randomised,
                 follow_up_end=follow_up_end,
                 time_zero=time_zero,
@@ -170,19 +168,19 @@ class Cohort:
         """
         table, kind = to_polars(frame, "wide")
         fixed = [
-            *_names(static),
-            *([follow_up_end] if follow_up_end and follow_up_end not in _names(static) else []),
+            *as_list(static),
+            *([follow_up_end] if follow_up_end and follow_up_end not in as_list(static) else []),
         ]
         tables, carried = tables_from_frame(
             table,
             patient=patient,
             time=time,
-            outcomes=_names(outcome),
-            covariates=_names(covariates),
-            treatments=_named(treatments),
-            infusions=_named(infusions),
+            outcomes=as_list(outcome),
+            covariates=as_list(covariates),
+            treatments=as_mapping(treatments),
+            infusions=as_mapping(infusions),
             static=fixed,
-            changes_only=_names(changes_only),
+            changes_only=as_list(changes_only),
         )
         cohort = cls.from_tables(
             tables.observations,
@@ -217,17 +215,7 @@ class Cohort:
             parts = read_tables(tables, declared, columns, repairs)
         except ValidationError as error:  # names that clash
             raise CohortError(in_plain_words(error)) from error
-        return cls(
-            parts.schema,
-            parts.patients,
-            parts.origins,
-            parts.follow_up_end,
-            parts.observations,
-            parts.events,
-            parts.static,
-            parts.repairs,
-            frames,
-        )
+        return cls(**vars(parts), frames=frames)
 
     # --- looking
 
@@ -260,53 +248,17 @@ class Cohort:
     @property
     def observations(self) -> Any:
         """What was measured, as a wide frame of the user's kind."""
-        return to_kind(self.observation_table(), self.frames)
+        return to_kind(observation_table(self), self.frames)
 
     @property
     def treatments(self) -> Any:
         """What was given, as a frame of the user's kind: start, stop, dose, rate."""
-        return to_kind(self.treatment_table(), self.frames)
+        return to_kind(treatment_table(self), self.frames)
 
     @property
     def static(self) -> Any:
         """One line per patient, as a frame of the user's kind, with end of follow-up and time zero."""
-        return to_kind(self.static_table(), self.frames)
-
-    def observation_table(self) -> pl.DataFrame:
-        """What was measured, as polars."""
-        keys = [
-            self.patients.gather(self.records.patient_of_row).alias(self.schema.patient_column),
-            pl.Series(self.schema.time_column, self.records.times),
-        ]
-        return pl.DataFrame(
-            keys + [as_column(v, self.records.values[:, j]) for j, v in enumerate(self.schema.variables)]
-        )
-
-    def treatment_table(self) -> pl.DataFrame:
-        """What was given, as polars. A rate without a stop is still running."""
-        events = self.events
-        names = pl.Series([treatment.name for treatment in self.schema.treatments], dtype=pl.String)
-        stop = np.where(np.isfinite(events.stop), events.stop, np.nan)
-        return pl.DataFrame(
-            [
-                self.patients.gather(events.patient_of_row).alias(self.schema.patient_column),
-                names.gather(events.treatment).alias("treatment"),
-                pl.Series("start", events.start),
-                pl.Series("stop", stop).fill_nan(None),
-                pl.Series("dose", np.where(events.is_dose, events.amount, np.nan)).fill_nan(None),
-                pl.Series("rate", np.where(events.is_dose, np.nan, events.amount)).fill_nan(None),
-            ]
-        )
-
-    def static_table(self) -> pl.DataFrame:
-        """One line per patient, as polars."""
-        columns = [self.patients.alias(self.schema.patient_column)]
-        columns += [as_column(v, self.static_values[:, j]) for j, v in enumerate(self.schema.static)]
-        columns += [
-            pl.Series(FOLLOW_UP_END, self.follow_up_end).fill_nan(None),
-            self.origins.alias(TIME_ORIGIN),
-        ]
-        return pl.DataFrame(columns)
+        return to_kind(static_table(self), self.frames)
 
     def equals(self, other: Cohort) -> bool:
         """The same patients, records and meaning, to the bit."""
@@ -381,7 +333,7 @@ class Cohort:
                 date on the clock of the user's tables.
             ended: What to do with patients who were not under observation then: an error, or leave them out.
         """
-        end = self._times(time)
+        end = times_asked_for(time, self.patients, self.origins, self.schema.time_unit)
         gone = end > np.where(np.isnan(self.follow_up_end), np.inf, self.follow_up_end)
         first = np.full(len(self), np.inf)
         has = self.records.per_patient > 0
@@ -404,36 +356,6 @@ class Cohort:
             events=events_until(self.events, end),
         )
 
-    def _times(self, time: Any) -> Float64[np.ndarray, " patients"]:
-        if isinstance(time, Mapping):
-            missing = [patient for patient in self.patients if patient not in time]
-            if missing:
-                raise CohortError(f"No time was given for {name_patients(missing)}.")
-            time = [time[patient] for patient in self.patients]
-        given = list(time) if np.ndim(time) else [time]
-        if np.ndim(time) and len(given) != len(self):
-            raise CohortError(f"There are {counted(len(given), 'time')} for {counted(len(self), 'patient')}.")
-        if any(isinstance(moment, date) for moment in given):
-            return np.broadcast_to(self._since_origins(given), (len(self),)).copy()
-        times = np.broadcast_to(np.asarray(given, dtype=np.float64), (len(self),)).copy()
-        if not np.isfinite(times).all():
-            raise CohortError("A time is missing or infinite.")
-        return times
-
-    def _since_origins(self, moments: list[date]) -> Float64[np.ndarray, " patients"]:
-        if self.origins.dtype.is_numeric():
-            raise CohortError("This cohort counts time in numbers. Give a number instead of a date.")
-        has_zone = self.origins.dtype.time_zone is not None  # type: ignore[attr-defined]  # origins are datetimes here
-        for moment in moments:
-            if (isinstance(moment, datetime) and moment.tzinfo is not None) != has_zone:
-                mine = "with" if has_zone else "without"
-                raise CohortError(f"Times of this cohort are {mine} a time zone, and {moment} is not. Give one alike.")
-        utc = [moment.astimezone(UTC) if isinstance(moment, datetime) and has_zone else moment for moment in moments]
-        since = (
-            pl.Series(utc).cast(self.origins.dtype).dt.epoch("us").to_numpy() - self.origins.dt.epoch("us").to_numpy()
-        )
-        return since / MICROSECONDS[self.schema.time_unit]
-
     def cut(self, time: Any, *, max_horizon: float | None = None, ended: Literal["error", "drop"] = "error") -> Cut:
         """The trajectory in two: history until `time`, the plan that followed, and the outcomes after it."""
         history = self.until(time, ended=ended)
@@ -453,74 +375,3 @@ class Cohort:
         from counterpath.cohort.folder import read_cohort
 
         return read_cohort(folder)
-
-
-def _names(names: Names | None) -> list[str]:
-    if names is None:
-        return []
-    return [names] if isinstance(names, str) else list(names)
-
-
-def _named(columns: Names | Mapping[str, str]) -> dict[str, str]:
-    return dict(columns) if isinstance(columns, Mapping) else {name: name for name in _names(columns)}
-
-
-@dataclass(frozen=True)
-class _Describe:
-    """What the arguments of `from_tables` say about variables by name."""
-
-    categorical: list[str]
-    bounds: Mapping[str, Bounds]
-    units: Mapping[str, str]
-
-    def variables(self, names: Iterable[str]) -> tuple[DeclaredVariable, ...]:
-        return tuple(
-            DeclaredVariable(
-                name=name,
-                kind="categorical" if name in self.categorical else None,
-                unit=self.units.get(name),
-                lower=self.bounds.get(name, (None, None))[0],
-                upper=self.bounds.get(name, (None, None))[1],
-            )
-            for name in names
-        )
-
-    def everything(
-        self,
-        declared: Declared,
-        observations: pl.DataFrame,
-        treatments: pl.DataFrame | None,
-        static: pl.DataFrame | None,
-        columns: Columns,
-    ) -> Declared:
-        """The same with every variable listed; an argument that names nothing is an error."""
-        long = {columns.variable, columns.value} <= set(observations.columns)
-        outcomes = {variable.name for variable in declared.outcomes}
-        measured = (
-            observations[columns.variable].cast(pl.String).drop_nulls().unique(maintain_order=True)
-            if long
-            else [name for name in observations.columns if name not in (columns.patient, columns.time)]
-        )
-        covariates = declared.covariates
-        if covariates is None:
-            covariates = self.variables(name for name in measured if name not in outcomes)
-        keys = (columns.patient, declared.follow_up_end, declared.time_zero)
-        fixed = self.variables(name for name in static.columns if name not in keys) if static is not None else None
-        names = (
-            sorted(treatments[columns.treatment].drop_nulls().cast(pl.String).unique())
-            if (treatments is not None and columns.treatment in treatments.columns)
-            else []
-        )
-        known = {v.name for v in (*declared.outcomes, *covariates, *(fixed or ()))}
-        for argument, given in (
-            ("categorical", self.categorical),
-            ("bounds", self.bounds),
-            ("units", self.units),
-        ):
-            for name in given:
-                if name not in known and not (argument == "units" and name in names):
-                    raise CohortError(f"{argument} names {name!r}, which is no variable of these tables.")
-        treated = tuple(Treatment(name=name, unit=self.units.get(name)) for name in names)
-        return declared.model_copy(
-            update={"covariates": covariates, "static": fixed, "treatments": treated or declared.treatments}
-        )

@@ -22,6 +22,7 @@ from counterpath.cohort.frames import FrameKind
 from counterpath.cohort.ids import ids_from_text, number_of, read_ids
 from counterpath.cohort.schema import FOLLOW_UP_END, TIME_ORIGIN, Strict
 from counterpath.cohort.tables import Tables
+from counterpath.cohort.tables_out import observation_table, static_table, treatment_table
 
 SCHEMA_FILE = "schema.toml"
 TABLES = ("observations", "treatments", "static")
@@ -140,6 +141,8 @@ def _ids_alike(folder: Path, tables: Mapping[str, pl.DataFrame | None], patient:
 def write_cohort(cohort: Cohort, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
     """Write a cohort as Parquet, whole or not at all."""
     folder = Path(folder)
+    if not len(cohort):
+        raise CohortError("A cohort without patients cannot be saved.")
     if folder.exists() and not overwrite:
         raise CohortError(f"{str(folder)!r} exists. Choose another name, or pass overwrite=True.")
     if folder.exists() and not _may_be_replaced(folder):
@@ -147,10 +150,10 @@ def write_cohort(cohort: Cohort, folder: str | PathLike[str], *, overwrite: bool
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        cohort.observation_table().write_parquet(partial / "observations.parquet")
-        cohort.static_table().write_parquet(partial / "static.parquet")
+        observation_table(cohort).write_parquet(partial / "observations.parquet")
+        static_table(cohort).write_parquet(partial / "static.parquet")
         if cohort.events.rows:
-            cohort.treatment_table().write_parquet(partial / "treatments.parquet")
+            treatment_table(cohort).write_parquet(partial / "treatments.parquet")
         (partial / SCHEMA_FILE).write_text(schema_text(_stored(cohort)), encoding="utf-8")
         partial.chmod(0o755)
         if folder.exists():

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import polars as pl
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from counterpath.cohort.findings import PlanError, did_you_mean
-from counterpath.cohort.frames import FrameKind, to_kind, to_polars
-from counterpath.cohort.ids import ids_from_text
+from counterpath.cohort.findings import PlanError
+from counterpath.cohort.frames import FrameKind, to_kind
 from counterpath.cohort.plan_events import resolve_plan
 from counterpath.cohort.records import TreatmentEvents
 from counterpath.cohort.schema import Strict, in_plain_words
@@ -64,12 +61,14 @@ class Plan(Strict):
         doses: Single doses.
         infusions: Intervals with a rate.
         keeps_running: Whether present rates are kept: for everybody, for nobody, or for these patients.
+        untreated: Patients who are planned to receive nothing, where plans are per patient.
         time_unit: The unit of the plan's times; the cohort's where left out.
     """
 
     doses: tuple[PlannedDose, ...] = ()
     infusions: tuple[PlannedInfusion, ...] = ()
     keeps_running: bool | tuple[PatientId, ...] = False
+    untreated: tuple[PatientId, ...] = ()
     time_unit: TimeUnit | None = None
     _observed: Any = PrivateAttr(default=None)  # the cohort of Plan.observed, until it meets a history
 
@@ -114,7 +113,7 @@ class Plan(Strict):
         if dose is not None:
             _positive("dose", dose)
         doses = (PlannedDose(treatment=treatment, time=start + i * every, dose=dose) for i in range(int(times)))
-        return cls._checked(doses=tuple(doses), time_unit=time_unit)
+        return cls.checked(doses=tuple(doses), time_unit=time_unit)
 
     @classmethod
     def infusion(
@@ -133,10 +132,11 @@ class Plan(Strict):
         if rate is not None:
             _positive("rate", rate)
         infusion = PlannedInfusion(treatment=treatment, start=start, stop=stop, rate=rate)
-        return cls._checked(infusions=(infusion,), time_unit=time_unit)
+        return cls.checked(infusions=(infusion,), time_unit=time_unit)
 
     @classmethod
-    def _checked(cls, **content: Any) -> Plan:
+    def checked(cls, **content: Any) -> Plan:
+        """A plan with this content, or an error in plain words."""
         try:
             return cls(**content)
         except ValidationError as error:
@@ -161,7 +161,11 @@ class Plan(Strict):
         for patient, plan in plans.items():
             if plan._observed is not None:
                 raise PlanError("Plan.observed is already per patient; use it for all, or leave it out.")
-            if isinstance(plan.keeps_running, tuple) or any(x.patient is not None for x in plan.doses + plan.infusions):
+            if (
+                plan.untreated
+                or isinstance(plan.keeps_running, tuple)
+                or any(x.patient is not None for x in plan.doses + plan.infusions)
+            ):
                 raise PlanError(f"The plan for patient {patient!r} names patients itself. Give a plan for one patient.")
             total = total + plan._for(patient.item() if isinstance(patient, np.generic) else patient)
         return total
@@ -172,6 +176,7 @@ class Plan(Strict):
             doses=tuple(dose.model_copy(update={"patient": patient}) for dose in self.doses),
             infusions=tuple(infusion.model_copy(update={"patient": patient}) for infusion in self.infusions),
             keeps_running=keeps,
+            untreated=() if self.doses or self.infusions or keeps else (patient,),
             time_unit=self.time_unit,
         )
 
@@ -188,6 +193,7 @@ class Plan(Strict):
             doses=self.doses + other.doses,
             infusions=self.infusions + other.infusions,
             keeps_running=True if True in keeps else named or False,
+            untreated=self.untreated + other.untreated,
             time_unit=other.time_unit if self._is_timeless else self.time_unit,
         )
         total._observed = self._observed if self._observed is not None else other._observed
@@ -244,55 +250,15 @@ class Plan(Strict):
         Columns: `treatment`, `start` (or `time`); optional `stop`, `dose`, `rate`, `patient`, `time_unit`. A row with
         a stop or a rate is an infusion. A row without a patient is for everybody.
         """
-        if isinstance(table, (str, Path)):
-            path = Path(table)
-            if path.suffix == ".json":
-                return cls.from_json(path.read_text(encoding="utf-8"))
-            table = pl.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, patient)
-        frame, _ = to_polars(table, "plan")
-        start = "start" if "start" in frame.columns else "time"
-        for column in ("treatment", start):
-            if column not in frame.columns:
-                raise PlanError(f"The plan has no column {column!r}. {did_you_mean(column, frame.columns)}")
-        known = {"treatment", start, "stop", "dose", "rate", "time_unit", patient}
-        strange = [column for column in frame.columns if column not in known]
-        if strange:
-            raise PlanError(f"The plan has a column {strange[0]!r}. {did_you_mean(strange[0], sorted(known))}")
-        units: list[Any] = frame["time_unit"].unique().to_list() if "time_unit" in frame.columns else [time_unit]
-        if len(units) != 1:
-            raise PlanError(f"The plan mixes time units ({', '.join(map(str, units))}). Use one.")
-        doses, infusions = [], []
-        for number, row in enumerate(frame.iter_rows(named=True), 1):
-            is_infusion = row.get("stop") is not None or row.get("rate") is not None
-            if is_infusion and row.get("dose") is not None:
-                raise PlanError(f"Row {number} of the plan has a dose and a stop or rate. An infusion takes a rate.")
-            keys = ("treatment", "patient", *(("stop", "rate") if is_infusion else ("dose",)))
-            content = {key: row.get(patient if key == "patient" else key) for key in keys}
-            content["start" if is_infusion else "time"] = row[start]
-            try:
-                if is_infusion:
-                    infusions.append(PlannedInfusion.model_validate(content))
-                else:
-                    doses.append(PlannedDose.model_validate(content))
-            except ValidationError as error:
-                raise PlanError(f"Row {number} of the plan: {in_plain_words(error)}") from error
-        return cls._checked(doses=tuple(doses), infusions=tuple(infusions), time_unit=units[0])
+        from counterpath.cohort.plan_table import read_plan_table
+
+        return read_plan_table(table, patient=patient, time_unit=time_unit)
 
     def to_table(self, frames: FrameKind = "polars") -> Any:
         """The plan as a frame that `from_table` reads; `continued` has no row and cannot be written."""
-        if self._observed is not None or self.keeps_running:
-            raise PlanError("A plan that continues or repeats what patients had has no table; resolve it first.")
-        for infusion in self.infusions:
-            if infusion.stop is None and infusion.rate is None:
-                raise PlanError(f"In a table the infusion of {infusion.treatment!r} would be a dose. Give its rate.")
-        rows = [{**dose.model_dump(), "start": dose.time, "stop": None, "rate": None} for dose in self.doses]
-        rows += [{**infusion.model_dump(), "dose": None} for infusion in self.infusions]
-        columns = ("patient", "treatment", "start", "stop", "dose", "rate")
-        frame = pl.DataFrame({key: [row[key] for row in rows] for key in columns}, strict=False)
-        frame = frame.with_columns(pl.lit(self.time_unit).alias("time_unit"))
-        if not rows:
-            frame = frame.select(pl.col("treatment").cast(pl.String), pl.col("start").cast(pl.Float64))
-        return to_kind(frame.select(c for c in frame.columns if frame[c].null_count() < max(len(rows), 1)), frames)
+        from counterpath.cohort.plan_table import write_plan_table
+
+        return to_kind(write_plan_table(self), frames)
 
     # --- meeting a history
 
@@ -302,11 +268,6 @@ class Plan(Strict):
         Unknown treatments and patients are errors; a dose that the cohort never saw is an `UnseenDoseWarning`.
         """
         return resolve_plan(self, history)
-
-
-def _read_csv(path: Path, patient: str) -> pl.DataFrame:
-    table = pl.read_csv(path, infer_schema_length=None, schema_overrides={patient: pl.String})
-    return table.with_columns(ids_from_text(table[patient])) if patient in table.columns else table
 
 
 def _positive(what: str, value: float) -> None:

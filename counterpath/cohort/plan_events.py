@@ -36,6 +36,7 @@ def resolve_plan(plan: Plan, history: Cohort) -> TreatmentEvents:
         amount = _amount(infusion.rate, treatment.rate, treatment.name, "rate")
         stop = np.inf if infusion.stop is None else infusion.stop
         rows.add(infusion.patient, treatment.name, infusion.start, stop, amount)
+    rows.mentioned.update(_positions(plan.untreated, history).tolist())
     parts = [rows.events()]
     if plan.keeps_running:
         now = running(history.events, history.history_end)
@@ -60,13 +61,15 @@ class _Rows:
         self.columns: list[tuple[np.ndarray, int, float, float, float]] = []
         self.mentioned: set[int] = set()
         self.for_everybody = False
+        self.number = {patient: i for i, patient in enumerate(history.patients)}
 
     def add(self, patient: PatientId | None, treatment: str, start: float, stop: float, amount: float) -> None:
         if patient is None:
             self.for_everybody = True
             who = np.arange(len(self.history))
         else:
-            who = _positions([patient], self.history)
+            known = self.number.get(patient)
+            who = np.array([known]) if known is not None else _positions([patient], self.history)
             self.mentioned.add(int(who[0]))
         self.columns.append((who, self.history.schema.treatment_code(treatment), start, stop, amount))
 

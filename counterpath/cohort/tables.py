@@ -41,15 +41,15 @@ class Tables:
 
 @dataclass(frozen=True)
 class CohortParts:
-    """What a cohort is made of."""
+    """What a cohort is made of, under the names it has there."""
 
     schema: Schema
     patients: pl.Series
     origins: pl.Series
     follow_up_end: Float64[np.ndarray, " patients"]
-    observations: Observations
+    records: Observations
     events: TreatmentEvents
-    static: Float64[np.ndarray, "patients static"]
+    static_values: Float64[np.ndarray, "patients static"]
     repairs: tuple[Finding, ...]
 
 
@@ -82,10 +82,13 @@ def read_tables(tables: Tables, declared: Declared, columns: Columns, repairs: R
         raise CohortError("No row of the observations table has a value. Give at least one measurement.")
     _report_patients_without_records(ids, patients, journal)
 
-    origin, kind = _origins(times, ids, patients, declared, tables.static)
+    # A row without a value is no record: it belongs to nobody.
+    numbers = {table: number_of(ids[table], patients) for table in times}
+    numbers["observations"] = np.where(has_value, numbers["observations"], -1)
+    origin, kind = _origins(times, numbers, ids, patients, declared, tables.static)
     unit = declared.time_unit
 
-    row_patient = number_of(ids["observations"], patients)
+    row_patient = numbers["observations"]
     row_time = np.full(observations.height, np.nan)
     known = row_patient >= 0
     row_time[known] = elapsed(times["observations"].values[known], origin[row_patient[known]], kind, unit)
@@ -166,6 +169,7 @@ def _without_records(patients: pl.Series) -> Finding:
 
 def _origins(
     times: dict[str, Times],
+    numbers: dict[str, np.ndarray],
     ids: dict[str, pl.Series],
     patients: pl.Series,
     declared: Declared,
@@ -178,15 +182,11 @@ def _origins(
             raise CohortError("time_zero='as given' is for times as numbers; dates need a first record or a column.")
         return np.zeros(len(patients)), kind
     if declared.time_zero == "first record":
-        origin = None
+        latest = np.inf if kind == "number" else np.iinfo(np.int64).max
+        origin = np.full(len(patients), latest, dtype=times["observations"].values.dtype)
         for table, column in times.items():
-            number = number_of(ids[table], patients)
-            if origin is None:
-                limit = np.inf if kind == "number" else np.iinfo(np.int64).max
-                origin = np.full(len(patients), limit, dtype=column.values.dtype)
-            known = number >= 0
-            np.minimum.at(origin, number[known], column.values[known])
-        assert origin is not None  # the observations are always there
+            known = numbers[table] >= 0
+            np.minimum.at(origin, numbers[table][known], column.values[known])
         return origin, kind
     if static is None:
         raise CohortError(f"time_zero={declared.time_zero!r} is a column of the static table, and there is none.")

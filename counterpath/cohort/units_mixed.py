@@ -10,6 +10,7 @@ KNOWN_FACTORS = (2.2046, 2.54, 2.655, 7.5006, 10.0, 17.1, 18.016, 28.0, 38.67, 8
 TOLERANCE = 0.15
 SEPARATION = 5.0  # distance of the two groups in standard deviations of their members
 SMALLEST_GROUP = 5
+FEWEST_VALUES = 3
 SAMPLE = 20_000
 
 
@@ -35,6 +36,8 @@ def looks_like_two_units(values: np.ndarray) -> tuple[float, float, int] | None:
     low, high = logs[:split], logs[split:]
     if min(len(low), len(high)) < max(SMALLEST_GROUP, 0.01 * len(logs)):
         return None
+    if min(len(np.unique(low)), len(np.unique(high))) < FEWEST_VALUES:
+        return None  # a code or a dose with two strengths
     spread = np.sqrt(within[split - 1] / len(logs))
     distance = float(np.median(high) - np.median(low))
     factor = np.exp(distance)

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from counterpath.cohort import Cohort
+from counterpath.cohort.tables_out import static_table
 from counterpath.figures.style import FAINT, INK, OUTCOME, TREATMENTS, house_style
 
 
@@ -76,7 +77,7 @@ def _limits(values: np.ndarray) -> tuple[float, float]:
 
 
 def _title(patient: Cohort) -> str:
-    table = patient.static_table()
+    table = static_table(patient)
     described = [
         f"{table[v.name][0]}{f' {v.unit}' if v.unit else ''}"
         for v in patient.schema.static[:3]

@@ -1,16 +1,7 @@
-import jaxtyping
 import polars as pl
 import pytest
 
 import counterpath as cp
-
-
-@pytest.fixture
-def checker_off():
-    """As users run it: the type checker of the tests would otherwise speak before our own messages."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(scope="session")

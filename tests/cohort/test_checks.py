@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 import counterpath as cp
+from counterpath.cohort.units_mixed import looks_like_two_units
 
 
 def codes(cohort, **options):
@@ -255,3 +256,8 @@ def test_repairs_are_reported_again(read):
 
 def test_an_empty_choice_can_be_checked(read):
     assert not read(visits(), given_to(0))[:0].check().ok
+
+
+def test_a_code_of_two_values_is_of_one_unit():
+    assert looks_like_two_units(np.repeat([1.0, 10.0], 30)) is None
+    assert looks_like_two_units(np.concatenate([np.linspace(4, 6, 30), np.linspace(72, 108, 30)])) is not None

@@ -255,3 +255,9 @@ def test_repairs_can_be_asked_for_in_the_schema(tmp_path):
     cohort = cp.read_cohort(folder)
     assert cohort.records.values[0, 0] == 2.0
     assert [r.code for r in cohort.repairs] == ["duplicate_times"]
+
+
+def test_a_cohort_without_patients_is_not_saved(ward, tmp_path):
+    with pytest.raises(cp.CohortError, match="without patients"):
+        ward[:0].save(tmp_path / "empty")
+    assert not (tmp_path / "empty").exists()

@@ -89,6 +89,13 @@ def test_a_plan_of_their_own_for_each_patient(history):
     assert rows(plan.resolve(history), history) == [("a", "drip", 0.0, np.inf, 0.5), ("b", "pill", 0.0, None, 2.0)]
 
 
+def test_somebody_may_be_planned_to_receive_nothing(history):
+    """Said per patient, it is meant, and nobody is warned."""
+    plan = cp.Plan.per_patient({"a": cp.Plan.dose("pill", dose=2.0), "b": cp.Plan.none()})
+    assert rows(plan.resolve(history), history) == [("a", "pill", 0.0, None, 2.0)]
+    assert cp.Plan.from_json(plan.to_json()) == plan
+
+
 def test_whoever_has_no_line_is_named(history):
     with pytest.warns(cp.PlanWarning, match=r"no line for 1 patient \(patient b\), who is planned to receive nothing"):
         cp.Plan.per_patient({"a": cp.Plan.dose("pill")}).resolve(history)

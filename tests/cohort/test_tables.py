@@ -125,6 +125,12 @@ def test_time_zero_is_the_first_record_or_treatment(read):
     assert cohort.events.start.tolist() == [0.0]
 
 
+def test_a_row_without_a_value_is_no_first_record(read):
+    cohort = read({"patient": ["a", "a", "a"], "time": [1.0, 3.0, 4.0], "y": [None, 5.0, 6.0]})
+    assert cohort.records.times.tolist() == [0.0, 1.0]
+    assert cohort.origins.to_list() == [3.0]
+
+
 def test_time_zero_as_given(read):
     cohort = read({"patient": [1, 1], "time": [-2.0, 5.0], "y": [1.0, 2.0]}, time_zero="as given")
     assert cohort.records.times.tolist() == [-2.0, 5.0]

@@ -99,7 +99,7 @@ def test_a_patients_path_does_not_depend_on_who_else_is_there(rows):
 def test_shifting_or_rescaling_time_changes_nothing_on_the_models_clock(interpolation, rows, shift, scale):
     """Shifts and powers of two are exact in binary, so the path is the same to the bit."""
     cohort = cohort_of(rows)
-    observed, given_ = cohort.observation_table(), cohort.treatment_table()
+    observed, given_ = cohort.observations, cohort.treatments
     moved = Cohort.from_tables(
         observed.with_columns((observed["time"] + shift) * scale),
         given_.with_columns((given_["start"] + shift) * scale, (given_["stop"] + shift) * scale),
