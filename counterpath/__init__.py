@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         read_cohort,
     )
     from counterpath.figures import draw_patients
+    from counterpath.simulators import load_tumor_growth, simulate_tumor_growth
 
 _HOMES = {
     "Cohort": "cohort",
@@ -36,7 +37,9 @@ _HOMES = {
     "UnseenDoseWarning": "cohort",
     "draw_patients": "figures",
     "load_example_ward": "cohort",
+    "load_tumor_growth": "simulators",
     "read_cohort": "cohort",
+    "simulate_tumor_growth": "simulators",
 }
 
 __all__ = [
@@ -51,7 +54,9 @@ __all__ = [
     "__version__",
     "draw_patients",
     "load_example_ward",
+    "load_tumor_growth",
     "read_cohort",
+    "simulate_tumor_growth",
 ]
 
 
