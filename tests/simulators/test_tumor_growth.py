@@ -260,7 +260,9 @@ def test_daily_statistics_of_the_continuous_variant_resemble_the_daily_maps(cont
     step = continuous.truth.settings.step_of(np.array([9.0]))[0]
     a, b = daily.volumes_cm3[:, 9], continuous.truth.volumes_cm3[:, step]
     assert np.median(a) == pytest.approx(np.median(b), rel=0.05)
-    np.testing.assert_allclose(np.log(a), np.log(b), atol=0.15)  # same patients, before any treatment
+    apart = np.abs(np.log(a) - np.log(b))  # same patients, before any treatment; noise of nine days is 0.03
+    assert np.median(apart) < 0.05
+    assert apart.max() < 0.4
     doses = continuous.truth.given.sum(axis=1).mean(axis=0)
     np.testing.assert_allclose(doses, daily.given.sum(axis=1).mean(axis=0), rtol=0.05)
     times = continuous.cohort.records.times
