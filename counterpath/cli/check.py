@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from counterpath.cohort import CheckReport, Cohort
+    from counterpath.cohort import CheckReport, Cohort, CohortError, Finding
 
 READY, NOT_READY = 0, 1
+ZONES = "Give all times one zone, if that was not meant."
+# For a finding whose remedy is an argument of Python: that argument, and the key that says the same in a folder.
+IN_SCHEMA = {
+    "duplicate_times": ("duplicates", '[repairs] duplicates = "mean"'),
+    "record_after_follow_up": ("after_follow_up", '[repairs] after_follow_up = "drop"'),
+    "treatment_after_follow_up": ("after_follow_up", '[repairs] after_follow_up = "drop"'),
+    "near_coincident": ("merge_within", "[repairs] merge_within = {value}"),
+    "text_in_numbers": ("categorical", 'kind = "categorical" for {names}'),
+}
 
 
 def check(
@@ -42,10 +52,10 @@ def check(
             return
         if outcome is not None:
             raise typer.BadParameter("--outcome goes with --draft; later it stands in schema.toml.")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # each is a finding of the report
+        with warnings.catch_warnings(record=True) as raised:
+            warnings.simplefilter("always")  # those of a repair are findings of the report
             cohort = read_cohort(folder)
-        report = cohort.check(lookback=lookback, cells=cells)
+        report = _with_zones(cohort.check(lookback=lookback, cells=cells), raised)
     except CohortError as error:
         _refuse(error, as_json=as_json)
         raise typer.Exit(NOT_READY) from None
@@ -53,13 +63,35 @@ def check(
     raise typer.Exit(READY if report.ok else NOT_READY)
 
 
-def _refuse(error: Exception, *, as_json: bool) -> None:
+def _with_zones(report: CheckReport, raised: list[warnings.WarningMessage]) -> CheckReport:
+    """The report with what was said of time zones, which no cohort keeps."""
+    from counterpath.cohort import Finding, TimeZoneWarning
+
+    said = dict.fromkeys(str(warning.message) for warning in raised if issubclass(warning.category, TimeZoneWarning))
+    known = {finding.message for finding in report.findings}
+    zones = [Finding("time_zones", "warning", message, ZONES) for message in said if message not in known]
+    findings = (*report.of("error"), *report.of("warning"), *zones, *report.of("note"))
+    return replace(report, findings=findings)
+
+
+def _for_a_folder(finding: Finding) -> Finding:
+    """The same with a remedy for `schema.toml` beside the argument of Python."""
+    argument, key = IN_SCHEMA.get(finding.code, ("", ""))
+    value = re.search(rf"{argument}=(\S*\w)", finding.remedy) if argument else None
+    if value is None:
+        return finding
+    remedy = key.format(value=value[1], names=", ".join(repr(name) for name in finding.columns))
+    return replace(finding, remedy=f"{finding.remedy} In schema.toml: {remedy}")
+
+
+def _refuse(error: CohortError, *, as_json: bool) -> None:
     from counterpath.cohort import CohortError
 
-    if as_json and isinstance(error, CohortError):
+    if as_json:
         typer.echo(json.dumps({"verdict": "Not ready.", "findings": [asdict(f) for f in error.findings]}, indent=2))
     else:
-        typer.secho(str(error), err=True, fg=typer.colors.RED)
+        said = CohortError([_for_a_folder(finding) for finding in error.findings])
+        typer.secho(str(said), err=True, fg=typer.colors.RED)
 
 
 def _show(cohort: Cohort, report: CheckReport, *, as_json: bool, quiet: bool) -> None:
@@ -79,4 +111,5 @@ def _show(cohort: Cohort, report: CheckReport, *, as_json: bool, quiet: bool) ->
     console.print()
     console.print(description_table(cohort))
     console.print()
+    report = replace(report, findings=tuple(_for_a_folder(finding) for finding in report.findings))
     console.print(str(report), highlight=False, markup=False)

@@ -9,7 +9,7 @@ import polars as pl
 
 from counterpath.cohort.declared import Columns, Declared, DeclaredVariable
 from counterpath.cohort.findings import CohortError
-from counterpath.cohort.schema import Treatment
+from counterpath.cohort.schema import FOLLOW_UP_END, TIME_ORIGIN, Schema, Treatment
 
 Names = str | Sequence[str]
 Bounds = tuple[float | None, float | None]
@@ -37,6 +37,9 @@ class NamedProperties:
 
     def variables(self, names: Iterable[str]) -> tuple[DeclaredVariable, ...]:
         """The named variables with what is known of them."""
+        for name, bound in self.bounds.items():
+            if not (isinstance(bound, Sequence) and len(bound) == 2):
+                raise CohortError(f"bounds[{name!r}] is {bound!r}. Write (lower, upper), with None for no bound.")
         return tuple(
             DeclaredVariable(
                 name=name,
@@ -67,7 +70,7 @@ class NamedProperties:
         covariates = declared.covariates
         if covariates is None:
             covariates = self.variables(name for name in measured if name not in outcomes)
-        keys = (columns.patient, declared.follow_up_end, declared.time_zero)
+        keys = (columns.patient, declared.follow_up_end, declared.time_zero, FOLLOW_UP_END, TIME_ORIGIN)
         fixed = self.variables(name for name in static.columns if name not in keys) if static is not None else None
         names = (
             sorted(treatments[columns.treatment].drop_nulls().cast(pl.String).unique())
@@ -87,3 +90,20 @@ class NamedProperties:
         return declared.model_copy(
             update={"covariates": covariates, "static": fixed, "treatments": treated or declared.treatments}
         )
+
+
+def declared_like(schema: Schema, outcomes: list[str], follow_up_end: str | None, time_zero: str) -> Declared:
+    """The same roles, levels, bounds and usual doses as another cohort has."""
+    mine = [outcome.name for outcome in schema.outcomes]
+    if outcomes and outcomes != mine:
+        raise CohortError(f"outcome is {', '.join(outcomes)}, but `like` predicts {', '.join(mine)}. Leave it out.")
+    return Declared(
+        time_unit=schema.time_unit,
+        outcomes=tuple(DeclaredVariable.of(variable) for variable in schema.outcomes),
+        covariates=tuple(DeclaredVariable.of(variable) for variable in schema.covariates),
+        static=tuple(DeclaredVariable.of(variable) for variable in schema.static),
+        treatments=schema.treatments,
+        randomised=schema.randomised,
+        follow_up_end=follow_up_end,
+        time_zero=time_zero,
+    )

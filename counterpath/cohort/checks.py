@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from counterpath.cohort.checks_treatments import (
+    amounts_in_two_units,
+    repeated_doses,
+    treatment_patterns,
+    treatments_after_follow_up,
+)
+from counterpath.cohort.checks_variables import odd_variables
 from counterpath.cohort.findings import CohortError, Finding, counted, name_patients
 from counterpath.cohort.frames import FrameKind, to_kind
 from counterpath.cohort.grid import choose_grid, share_in_shared_cells, window_starts
-from counterpath.cohort.schema import Variable
-from counterpath.cohort.units_mixed import looks_like_two_units
+from counterpath.cohort.odd_text import near_equal_names
 
 if TYPE_CHECKING:
     from counterpath.cohort.cohort import Cohort
 
 NEAR = 0.01  # records closer than this share of the median gap are nearly coincident
-EMPTY = 0.01  # a covariate recorded for fewer patients than this is nearly empty
 FAR = 100.0  # a gap longer than this many median follow-ups is probably a wrong date
 CROWDED = 0.2  # above this share of records in shared cells, a finer grid is worth a thought
 
@@ -118,25 +123,32 @@ def _crowded_cells(shared: float, cells: int, lookback: float, unit: str) -> Fin
 
 
 def _outcomes_missing(cohort: Cohort) -> list[Finding]:
-    outcomes = cohort.records.values[:, : len(cohort.schema.outcomes)]
-    has = np.bincount(cohort.records.patient_of_row[~np.isnan(outcomes).all(axis=1)], minlength=len(cohort)) > 0
+    recorded = ~np.isnan(cohort.records.values[:, : len(cohort.schema.outcomes)])
     names = tuple(v.name for v in cohort.schema.outcomes)
-    if not has.any():
-        return [Finding("no_outcome", "error", "No outcome was recorded at all.", "Name another.", columns=names)]
-    return _of_patients(
-        cohort,
-        ~has,
-        "patient_without_outcome",
-        "without any outcome",
-        "They teach a model nothing.",
-        columns=names,
-    )
+    found = [
+        Finding(
+            "no_outcome",
+            "error",
+            f"Outcome {name!r} was never recorded.",
+            "Leave it out, or name another outcome.",
+            columns=(name,),
+        )
+        for j, name in enumerate(names)
+        if not recorded[:, j].any()
+    ]
+    if len(found) == len(names):
+        return found
+    has = np.bincount(cohort.records.patient_of_row[recorded.any(axis=1)], minlength=len(cohort)) > 0
+    what, why = "without any outcome", "they teach a model nothing"
+    remedy = "Leave them out, or look for their outcomes."
+    return found + _of_patients(cohort, ~has, "patient_without_outcome", what, why, remedy, names)
 
 
 def _single_records(cohort: Cohort) -> list[Finding]:
     alone = cohort.records.per_patient == 1
-    remedy = "They have a history but no later outcome."
-    return _of_patients(cohort, alone, "single_record", "with a single record", remedy)
+    what, why = "with a single record", "a history without a later outcome"
+    remedy = "Leave them out, or look for their other records."
+    return _of_patients(cohort, alone, "single_record", what, why, remedy)
 
 
 def _near_coincident(cohort: Cohort) -> list[Finding]:
@@ -182,95 +194,13 @@ def _long_gaps(cohort: Cohort) -> list[Finding]:
     return [Finding("long_gap", "warning", message, "Look for a wrong date.", int(far.sum()), tuple(who))]
 
 
-def _after_follow_up(cohort: Cohort) -> list[Finding]:
-    events = cohort.events
-    end = cohort.follow_up_end[events.patient_of_row]
-    late = (events.start >= end) | (np.isfinite(events.stop) & (events.stop > end))
-    if not late.any():
-        return []
-    who = cohort.patients.gather(np.unique(events.patient_of_row[late]))
-    names = tuple(cohort.schema.treatments[i].name for i in np.unique(events.treatment[late]))
-    message = (
-        f"{counted(int(late.sum()), 'treatment')} ({', '.join(names)}) given or running after the end of follow-up "
-        f"({name_patients(who)})."
-    )
-    remedy = "Mend the dates, or pass after_follow_up='drop'."
-    return [Finding("treatment_after_follow_up", "warning", message, remedy, int(late.sum()), tuple(who), names)]
-
-
-def _odd_variables(cohort: Cohort) -> list[Finding]:
-    found = []
-    columns = [
-        (v, cohort.records.values[:, j], cohort.records.patient_of_row) for j, v in enumerate(cohort.schema.variables)
-    ]
-    columns += [(v, cohort.static_values[:, j], np.arange(len(cohort))) for j, v in enumerate(cohort.schema.static)]
-    for variable, values, owner in columns:
-        found += _odd_variable(variable, values, owner, len(cohort))
-    return found
-
-
-def _odd_variable(variable: Variable, values: np.ndarray, owner: np.ndarray, patients: int) -> list[Finding]:
-    present = ~np.isnan(values)
-    seen, name = values[present], (variable.name,)
-    share = np.count_nonzero(np.bincount(owner[present], minlength=patients)) / max(patients, 1)
-    if share < EMPTY:
-        message = f"{variable.name!r} was recorded for {share:.1%} of patients ({counted(len(seen), 'time')})."
-        return [Finding("nearly_empty", "warning", message, "Leave it out, or check its name.", columns=name)]
-    if len(seen) > 1 and seen.min() == seen.max():
-        value = variable.levels[int(seen[0])] if variable.kind == "categorical" else f"{seen[0]:g}"
-        message = f"{variable.name!r} is always {value}."
-        return [
-            Finding(
-                "constant",
-                "warning",
-                message,
-                "Leave it out: it tells patients apart in no way.",
-                columns=name,
-            )
-        ]
-    two = looks_like_two_units(seen) if variable.kind == "numeric" else None
-    if two is not None:
-        low, high, number = two
-        message = f"{variable.name!r} looks like two units: values near {low:.3g}, and {number:,} near {high:.3g}."
-        return [
-            Finding(
-                "mixed_units",
-                "warning",
-                message,
-                "Convert to one unit.",
-                min(number, len(seen) - number),
-                columns=name,
-            )
-        ]
-    return []
-
-
-def _treatment_patterns(cohort: Cohort) -> list[Finding]:
-    if not cohort.schema.treatments:
-        message = "There is no treatment that changes over time, so effects of plans cannot be asked."
-        return [Finding("no_treatment", "note", message, "Predictions of the outcome can.")]
-    found = []
-    for code, treatment in enumerate(cohort.schema.treatments):
-        owner = cohort.events.patient_of_row[cohort.events.treatment == code]
-        treated = np.count_nonzero(np.bincount(owner, minlength=len(cohort)))
-        name = (treatment.name,)
-        if treated == 0:
-            message = f"{treatment.name!r} was never given."
-            found.append(Finding("never_given", "warning", message, "Nothing can be learnt about it.", columns=name))
-        elif treated == len(cohort):
-            message = f"Every patient received {treatment.name!r}."
-            remedy = "What would have happened without it is seen only between doses."
-            found.append(Finding("always_given", "warning", message, remedy, columns=name))
-    return found
-
-
 def _of_patients(
-    cohort: Cohort, which: np.ndarray, code: str, what: str, remedy: str, columns: tuple[str, ...] = ()
+    cohort: Cohort, which: np.ndarray, code: str, what: str, why: str, remedy: str, columns: tuple[str, ...] = ()
 ) -> list[Finding]:
     if not which.any():
         return []
     who = cohort.patients.filter(pl.Series(which))
-    message = f"{counted(len(who), 'patient')} {what} ({name_patients(who)})."
+    message = f"{counted(len(who), 'patient')} {what} ({name_patients(who)}): {why}."
     return [Finding(code, "warning", message, remedy, len(who), tuple(who), columns)]
 
 
@@ -279,7 +209,10 @@ CHECKS: tuple[Callable[[Any], list[Finding]], ...] = (
     _single_records,
     _near_coincident,
     _long_gaps,
-    _after_follow_up,
-    _odd_variables,
-    _treatment_patterns,
+    treatments_after_follow_up,
+    odd_variables,
+    near_equal_names,
+    treatment_patterns,
+    repeated_doses,
+    amounts_in_two_units,
 )

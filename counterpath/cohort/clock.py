@@ -36,7 +36,7 @@ class Times:
 def read_times(column: pl.Series, patients: pl.Series, table: str) -> Times:
     """The times of a table, or an error that names the patients whose times cannot be read."""
     if column.dtype == pl.String:
-        column = _from_text(column, patients, table)
+        column = times_from_text(column, patients, table)
     if column.dtype == pl.Date:
         column = column.cast(pl.Datetime("us"))
     _require(column.is_not_null(), column, patients, table, "no time", "Fill it in, or remove the row.")
@@ -71,7 +71,8 @@ def _require(good: pl.Series, column: pl.Series, patients: pl.Series, table: str
         )
 
 
-def _from_text(column: pl.Series, patients: pl.Series, table: str) -> pl.Series:
+def times_from_text(column: pl.Series, patients: pl.Series, table: str) -> pl.Series:
+    """Numbers or moments from text; dates start with the year."""
     text = column.str.strip_chars()
     numbers = text.cast(pl.Float64, strict=False)
     if numbers.null_count() == text.null_count():
@@ -166,6 +167,8 @@ def times_asked_for(
         origins: Their time zero on the clock of the user's tables.
         unit: Of the cohort.
     """
+    if hasattr(time, "index") and hasattr(time, "to_dict"):  # a pandas Series is labelled, and labels are patients
+        time = time.to_dict()
     if isinstance(time, Mapping):
         missing = [patient for patient in patients if patient not in time]
         if missing:
@@ -174,6 +177,7 @@ def times_asked_for(
     given = list(time) if np.ndim(time) else [time]
     if np.ndim(time) and len(given) != len(patients):
         raise CohortError(f"There are {counted(len(given), 'time')} for {counted(len(patients), 'patient')}.")
+    given = [_moment_or_number(moment) for moment in given]
     if any(isinstance(moment, date) for moment in given):
         return np.broadcast_to(_since(origins, given, unit), (len(patients),)).copy()
     times = np.broadcast_to(np.asarray(given, dtype=np.float64), (len(patients),)).copy()
@@ -182,11 +186,29 @@ def times_asked_for(
     return times
 
 
-def _since(origins: pl.Series, moments: list[date], unit: TimeUnit) -> Float64[np.ndarray, " patients"]:
+def _moment_or_number(time: Any) -> date | float:
+    """A date of any library, date text, or a number; everything else is refused."""
+    if isinstance(time, np.datetime64):
+        time = time.astype("datetime64[us]").item()
+    if isinstance(time, str):
+        try:
+            time = datetime.fromisoformat(time)
+        except ValueError:
+            raise CohortError(f"{time!r} is no time. Write a number, or a date like 2024-03-31T14:05.") from None
+    if isinstance(time, date):
+        return time
+    if time is None or (isinstance(time, (int, float, np.integer, np.floating)) and not isinstance(time, bool)):
+        return np.nan if time is None else float(time)
+    raise CohortError(f"{time!r} is a {type(time).__name__}, not a time. Give a number or a date.")
+
+
+def _since(origins: pl.Series, moments: list[Any], unit: TimeUnit) -> Float64[np.ndarray, " patients"]:
     if not isinstance(origins.dtype, pl.Datetime):
         raise CohortError("This cohort counts time in numbers. Give a number instead of a date.")
     has_zone = origins.dtype.time_zone is not None
     for moment in moments:
+        if not isinstance(moment, date):
+            raise CohortError("Some of the times are dates and some are numbers. Give one kind.")
         if (isinstance(moment, datetime) and moment.tzinfo is not None) != has_zone:
             mine = "with" if has_zone else "without"
             raise CohortError(f"Times of this cohort are {mine} a time zone, and {moment} is not. Give one alike.")

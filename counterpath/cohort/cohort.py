@@ -12,7 +12,7 @@ import polars as pl
 from jaxtyping import Float64, Int64
 from pydantic import ValidationError
 
-from counterpath.cohort.arguments import Bounds, NamedProperties, Names, as_list, as_mapping
+from counterpath.cohort.arguments import Bounds, NamedProperties, Names, as_list, as_mapping, declared_like
 from counterpath.cohort.clock import times_asked_for
 from counterpath.cohort.cuts import Cut, events_until, outcomes_after
 from counterpath.cohort.declared import Columns, Declared, Repairs
@@ -22,7 +22,7 @@ from counterpath.cohort.frames import FrameKind, to_kind, to_polars
 from counterpath.cohort.ids import number_of
 from counterpath.cohort.plan import Plan
 from counterpath.cohort.records import Observations, TreatmentEvents, freeze
-from counterpath.cohort.schema import Schema, in_plain_words
+from counterpath.cohort.schema import FOLLOW_UP_END, Schema, in_plain_words
 from counterpath.cohort.tables import Tables, read_tables
 from counterpath.cohort.tables_out import observation_table, static_table, treatment_table
 from counterpath.cohort.units import TimeUnit
@@ -74,8 +74,9 @@ class Cohort:
         treatments: Any = None,
         static: Any = None,
         *,
-        outcome: Names,
-        time_unit: TimeUnit,
+        outcome: Names | None = None,
+        time_unit: TimeUnit | None = None,
+        like: Cohort | None = None,
         covariates: Names | None = None,
         categorical: Names = (),
         bounds: Mapping[str, Bounds] | None = None,
@@ -96,6 +97,8 @@ class Cohort:
             static: A row per patient.
             outcome: Name or names of what is to be predicted.
             time_unit: Unit of the times; datetimes are converted to it.
+            like: Another cohort, such as the training patients, whose roles, categories, bounds and usual doses hold
+                here too. `outcome`, `time_unit`, `covariates`, `categorical`, `bounds` and `units` are then left out.
             covariates: What else is measured over time; default: every other column or variable.
             categorical: Covariates, changing or static, whose numbers are codes. Text is categorical anyway.
             bounds: (lower, upper) of variables; None for no bound. Predictions respect those of outcomes.
@@ -115,18 +118,27 @@ class Cohort:
         unknown = set(columns) - set(Columns.model_fields)
         if unknown:
             raise TypeError(f"from_tables() has no argument {sorted(unknown)[0]!r}")
-        describe = NamedProperties(as_list(categorical), bounds or {}, units or {})
-        named = Columns(**columns)
+        if follow_up_end is None and fixed is not None and FOLLOW_UP_END in fixed.columns:
+            follow_up_end = FOLLOW_UP_END  # as `cohort.static` gives it back
         try:
-            declared = Declared(
-                time_unit=time_unit,
-                outcomes=describe.variables(as_list(outcome)),
-                covariates=describe.variables(as_list(covariates)) if covariates is not None else None,
-                randomised=randomised,
-                follow_up_end=follow_up_end,
-                time_zero=time_zero,
-            )
-            declared = describe.everything(declared, observed, given, fixed, named)
+            if like is not None:
+                keys = {"patient": like.schema.patient_column, "time": like.schema.time_column}
+                named = Columns(**(keys | columns))
+                declared = declared_like(like.schema, as_list(outcome), follow_up_end, time_zero)
+            elif outcome is None or time_unit is None:
+                raise CohortError("Say outcome=… and time_unit=…, or like=… for patients of a study that is known.")
+            else:
+                describe = NamedProperties(as_list(categorical), bounds or {}, units or {})
+                named = Columns(**columns)
+                declared = Declared(
+                    time_unit=time_unit,
+                    outcomes=describe.variables(as_list(outcome)),
+                    covariates=describe.variables(as_list(covariates)) if covariates is not None else None,
+                    randomised=randomised,
+                    follow_up_end=follow_up_end,
+                    time_zero=time_zero,
+                )
+                declared = describe.everything(declared, observed, given, fixed, named)
             repairs = Repairs(duplicates=duplicates, merge_within=merge_within, after_follow_up=after_follow_up)
         except ValidationError as error:
             raise CohortError(in_plain_words(error)) from error
@@ -140,7 +152,7 @@ class Cohort:
         patient: str,
         time: str,
         outcome: Names,
-        time_unit: TimeUnit,
+        time_unit: TimeUnit | None = None,
         covariates: Names = (),
         treatments: Names | Mapping[str, str] = (),
         infusions: Names | Mapping[str, str] = (),
@@ -156,14 +168,14 @@ class Cohort:
             patient: Column with the patient.
             time: Column with the time.
             outcome: Column or columns to be predicted.
-            time_unit: Unit of the times.
+            time_unit: Unit of the times; of `like`, where that is given.
             covariates: Columns that change over time.
             treatments: Columns with single doses, or {name: column}. Empty or 0: nothing given.
             infusions: Columns with a rate that holds until the next row, or {name: column}.
             static: Columns that do not change within a patient.
             changes_only: Columns in which a repeated value is carried forward, not measured anew.
             follow_up_end: Column with the end of follow-up, the same in all rows of a patient.
-            **options: As for `from_tables`: `categorical`, `bounds`, `units`, `randomised`, `time_zero`,
+            **options: As for `from_tables`: `like`, `categorical`, `bounds`, `units`, `randomised`, `time_zero`,
                 `duplicates`, `merge_within`, `after_follow_up`.
         """
         table, kind = to_polars(frame, "wide")

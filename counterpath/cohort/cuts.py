@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from counterpath.cohort.cohort import Cohort
     from counterpath.cohort.plan import Plan
 
+ROUNDING = 1e-9  # 18.1 − 12.1 is a little more than 6
+
 
 def events_until(events: TreatmentEvents, history_end: Float64[np.ndarray, " patients"]) -> TreatmentEvents:
     """What was given before each patient's `history_end`; what was running then is open."""
@@ -41,7 +43,8 @@ def events_from(events: TreatmentEvents, history_end: Float64[np.ndarray, " pati
 def running(events: TreatmentEvents, history_end: Float64[np.ndarray, " patients"]) -> TreatmentEvents:
     """The intervals that run at each patient's `history_end`, as a plan that keeps them for good."""
     end = history_end[events.patient_of_row]
-    now = events.keep((events.start < end) & (events.stop >= end))
+    # `until` has opened what ran then; a stop that is recorded is known, also one at the very end.
+    now = events.keep((events.start < end) & (events.stop > end))
     return replace(now, start=np.zeros(now.rows), stop=np.full(now.rows, np.inf))
 
 
@@ -78,7 +81,9 @@ def outcomes_after(cohort: Cohort, history: Cohort, max_horizon: float | None = 
     values = source.values[:, :number]
     wanted = (source.times > end) & ~np.isnan(values).all(axis=1)
     if max_horizon is not None:
-        wanted &= source.times - end <= max_horizon
+        wanted &= source.times - end <= max_horizon * (1 + ROUNDING)
     later = source.keep(wanted)
     elapsed = later.times - history.history_end[later.patient_of_row]
+    if max_horizon is not None:
+        elapsed = np.minimum(elapsed, max_horizon)
     return Observations(later.offsets, elapsed, np.asfortranarray(later.values[:, :number]))

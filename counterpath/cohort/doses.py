@@ -26,8 +26,8 @@ def read_treatments(
 ) -> tuple[TreatmentEvents, tuple[Treatment, ...], Finding | None]:
     """Checked events, the treatments they are of, and what was left out.
 
-    A row with a stop is an interval and takes its `rate`; a row without is a single dose and takes its `dose`.
-    Without such a column the treatment is binary: its amount is 1.
+    A row with a stop or a rate is an interval and takes its `rate`; any other is a single dose and takes its `dose`. A
+    treatment that has no amount in any row is binary: its amount is 1.
     """
     labels = table[columns.treatment].cast(pl.String)
     _require(
@@ -44,16 +44,30 @@ def read_treatments(
     code = labels.replace_strict(names, list(range(len(names))), return_dtype=pl.Int64).to_numpy()
 
     is_dose = np.isnan(stop)
-    if columns.dose in table.columns and not _is_filled(table, columns.rate):
-        _require(
-            is_dose | table[columns.dose].is_null().to_numpy(),
-            ids,
-            f"a stop and a {columns.dose!r} but no {columns.rate!r}",
-            f"An interval takes a rate: add column {columns.rate!r} with the dose divided by its length.",
-            "interval_with_dose",
-        )
-    amount = np.where(
-        is_dose, _amounts(table, columns.dose, ids, is_dose), _amounts(table, columns.rate, ids, ~is_dose)
+    doses, rates = (_amounts(table, column, ids) for column in (columns.dose, columns.rate))
+    _require(
+        np.isnan(doses) | np.isnan(rates),
+        ids,
+        f"a {columns.dose!r} and a {columns.rate!r}",
+        "Keep the rate of an interval, or the dose of a single dose.",
+        "dose_and_rate",
+    )
+    _require(
+        is_dose | np.isnan(doses),
+        ids,
+        f"a stop and a {columns.dose!r} but no {columns.rate!r}",
+        f"An interval takes a rate: add column {columns.rate!r} with the dose divided by its length.",
+        "interval_with_dose",
+    )
+    amount = np.where(is_dose, doses, rates)
+    has_amounts = np.bincount(code[~(np.isnan(doses) & np.isnan(rates))], minlength=len(names)) > 0
+    amount[np.isnan(amount) & ~has_amounts[code]] = 1.0  # given or not
+    _require(
+        ~np.isnan(amount),
+        ids,
+        f"no value in column {columns.dose!r} or {columns.rate!r}",
+        "Fill it in; leave all amounts of a treatment out if it is given or not.",
+        "missing_dose",
     )
     _require(amount >= 0, ids, "a negative dose or rate", "Amounts are zero or more.", "negative_dose")
     _require(
@@ -101,22 +115,11 @@ def read_treatments(
     )
 
 
-def _amounts(table: pl.DataFrame, column: str, ids: pl.Series, wanted: np.ndarray) -> Float64[np.ndarray, " rows"]:
-    if not _is_filled(table, column):
-        return np.ones(table.height)
-    _, amounts = read_variable(table[column], DeclaredVariable(name=column, kind="numeric"), ids)
-    _require(
-        ~(wanted & np.isnan(amounts)),
-        ids,
-        f"no value in column {column!r}",
-        "Fill it in; leave the whole column out for a treatment that is given or not.",
-        "missing_dose",
-    )
-    return amounts
-
-
-def _is_filled(table: pl.DataFrame, column: str) -> bool:
-    return column in table.columns and table[column].null_count() < table.height
+def _amounts(table: pl.DataFrame, column: str, ids: pl.Series) -> Float64[np.ndarray, " rows"]:
+    """The column's numbers; NaN where it is empty or not there."""
+    if column not in table.columns:
+        return np.full(table.height, np.nan)
+    return read_variable(table[column], DeclaredVariable(name=column, kind="numeric"), ids)[1]
 
 
 def _require(good: np.ndarray, ids: pl.Series, what: str, remedy: str, code: str) -> None:

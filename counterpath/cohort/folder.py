@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 import tempfile
 import tomllib
@@ -106,7 +107,9 @@ def read_table(folder: Path, name: str, patient: str) -> Any:
         return None
     try:
         table = pl.read_parquet(found[0]) if found[0].suffix == ".parquet" else _read_csv(found[0], patient)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        if "utf-8" in str(error):
+            raise CohortError(f"{found[0]} is not UTF-8. Save it as UTF-8.") from error
         raise CohortError(f"{found[0]} cannot be read: {str(error).splitlines()[0]}") from error
     return table.with_columns(pl.selectors.float().fill_nan(None))
 
@@ -116,6 +119,7 @@ def _read_csv(path: Path, patient: str) -> pl.DataFrame:
         raise CohortError(f"{path} is empty. Give it a header and rows, or remove it.")
     table = pl.read_csv(
         path,
+        separator=_separator(path),
         null_values=MISSING,
         infer_schema_length=None,
         schema_overrides={patient: pl.String},
@@ -124,13 +128,26 @@ def _read_csv(path: Path, patient: str) -> pl.DataFrame:
     return table.with_columns(ids_from_text(table[patient])) if patient in table.columns else table
 
 
+def _separator(path: Path) -> str:
+    """The separator of the header: a comma, or without any a semicolon or tab. Two columns of one name are an error."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header = file.readline()
+    separator = "," if "," in header else next((mark for mark in ";\t" if mark in header), ",")
+    names = next(csv.reader([header], delimiter=separator), [])
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        which = f"called {twice!r}" if twice else "without a name"
+        raise CohortError(f"{path} has two columns {which}. Rename or remove one.")
+    return separator
+
+
 def _ids_alike(folder: Path, tables: Mapping[str, pl.DataFrame | None], patient: str) -> Tables:
     """A CSV file knows no types: whole numbers are text where another table has ids that are."""
     kinds = {name: t[patient].dtype for name, t in tables.items() if t is not None and patient in t.columns}
     if pl.String in kinds.values():
-        csv = [name for name in kinds if (folder / f"{name}.csv").exists()]
+        from_csv = [name for name in kinds if (folder / f"{name}.csv").exists()]
         tables = {
-            name: t.with_columns(pl.col(patient).cast(pl.String)) if t is not None and name in csv else t
+            name: t.with_columns(pl.col(patient).cast(pl.String)) if t is not None and name in from_csv else t
             for name, t in tables.items()
         }
     observations = tables["observations"]

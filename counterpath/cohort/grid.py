@@ -15,6 +15,7 @@ from counterpath.cohort.findings import CohortError
 from counterpath.cohort.records import Observations, freeze
 
 NARROWEST = 1e-9  # of the lookback; a cell's width divides
+ROUNDING = 1e-9  # of the lookback; a window may be longer by as much
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,9 @@ def window_starts(
     first = np.full(records.patients, np.inf)
     has = records.per_patient > 0
     first[has] = records.times[records.offsets[:-1][has]]
-    return np.maximum(np.minimum(first, history_end), history_end - lookback)
+    first = np.minimum(first, history_end)
+    # end - (end - first) may miss the first record by a rounding, and a window that starts after it would not hold it.
+    return np.where(first >= history_end - lookback * (1 + ROUNDING), first, history_end - lookback)
 
 
 def choose_grid(

@@ -30,6 +30,8 @@ def read_ids(frame: pl.DataFrame, column: str, table: str) -> pl.Series:
     ):  # pandas makes integers with gaps into floats
         return ids.cast(pl.Int64)
     if ids.dtype.is_integer():
+        if ids.dtype == pl.UInt64 and (ids > np.iinfo(np.int64).max).any():
+            raise CohortError(f"Patients in column {column!r} of the {table} table exceed 64 bits. Make them text.")
         return ids.cast(pl.Int64)
     if ids.dtype in (pl.String, pl.Categorical, pl.Enum):
         return ids.cast(pl.String)

@@ -63,6 +63,7 @@ def one_value_per_time(
 
     count = sum(len(where) for _, where in repeated)
     names = tuple(name for name, _ in repeated)
+    categories = any(variable.name in names and variable.kind == "categorical" for variable in variables)
     concerned = tuple(patients.gather(np.unique(owner[np.concatenate([where for _, where in repeated])])))
     if duplicates == "error":
         name, where = repeated[0]
@@ -72,7 +73,8 @@ def one_value_per_time(
         )
         remedy = "Keep one, or pass duplicates='mean' (or 'first', 'last')."
         raise CohortError([Finding("duplicate_times", "error", message, remedy, count, concerned, names)])
-    message = f"{counted(count, 'duplicate value')} in {', '.join(names)} replaced by the {duplicates}."
+    rule = f"the {duplicates}" + (" (of categories the last)" if duplicates == "mean" and categories else "")
+    message = f"{counted(count, 'duplicate value')} in {', '.join(names)} replaced by {rule}."
     return records, Finding("duplicate_times", "note", message, "", count, concerned, names)
 
 
@@ -96,7 +98,9 @@ def combine(groups: np.ndarray, values: np.ndarray, number: int, how: Choice) ->
     return result
 
 
-def merge_near_records(records: Observations, variables: Sequence[Variable], within: float) -> tuple[Observations, int]:
+def merge_near_records(
+    records: Observations, variables: Sequence[Variable], within: float, how: Choice
+) -> Observations:
     """Records of a patient within `within` of a group's first become one, at the time of the group's last.
 
     The later time keeps the record causal: nothing is known before it was measured.
@@ -116,5 +120,5 @@ def merge_near_records(records: Observations, variables: Sequence[Variable], wit
     values = np.full((len(last), len(variables)), np.nan, order="F")
     for j, variable in enumerate(variables):
         present = ~np.isnan(records.values[:, j])
-        values[:, j] = combine(group[present], records.values[present, j], len(last), _how(variable, "mean"))
-    return Observations(offsets_from(patient[last], records.patients), times[last], values), int(joins.sum())
+        values[:, j] = combine(group[present], records.values[present, j], len(last), _how(variable, how))
+    return Observations(offsets_from(patient[last], records.patients), times[last], values)

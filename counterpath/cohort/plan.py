@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -52,6 +52,13 @@ class PlannedInfusion(Strict):
         return self
 
 
+class KeptRunning(Strict):
+    """Present rates go on: for all where `patient` is left out, but not of the treatments in `without`."""
+
+    patient: PatientId | None = None
+    without: tuple[str, ...] = ()
+
+
 class Plan(Strict):
     """What will be given from now on. Time 0 is the decision taken now.
 
@@ -60,14 +67,14 @@ class Plan(Strict):
     Attributes:
         doses: Single doses.
         infusions: Intervals with a rate.
-        keeps_running: Whether present rates are kept: for everybody, for nobody, or for these patients.
+        keeps_running: Whose present rates are kept, and which.
         untreated: Patients who are planned to receive nothing, where plans are per patient.
         time_unit: The unit of the plan's times; the cohort's where left out.
     """
 
     doses: tuple[PlannedDose, ...] = ()
     infusions: tuple[PlannedInfusion, ...] = ()
-    keeps_running: bool | tuple[PatientId, ...] = False
+    keeps_running: tuple[KeptRunning, ...] = ()
     untreated: tuple[PatientId, ...] = ()
     time_unit: TimeUnit | None = None
     _observed: Any = PrivateAttr(default=None)  # the cohort of Plan.observed, until it meets a history
@@ -112,8 +119,8 @@ class Plan(Strict):
         _not_negative("start", start)
         if dose is not None:
             _positive("dose", dose)
-        doses = (PlannedDose(treatment=treatment, time=start + i * every, dose=dose) for i in range(int(times)))
-        return cls.checked(doses=tuple(doses), time_unit=time_unit)
+        doses = [{"treatment": treatment, "time": start + i * every, "dose": dose} for i in range(int(times))]
+        return cls.checked(doses=doses, time_unit=time_unit)
 
     @classmethod
     def infusion(
@@ -127,25 +134,27 @@ class Plan(Strict):
     ) -> Plan:
         """A rate from `start` until `stop` (default: for good; default rate: the cohort's usual one)."""
         _not_negative("start", start)
-        if stop is not None and not stop > start:
-            raise PlanError(f"The infusion of {treatment!r} stops at {stop:g}, not after its start at {start:g}.")
+        if stop is not None:
+            _positive("stop", stop)
+            if stop <= start:
+                raise PlanError(f"The infusion of {treatment!r} stops at {stop:g}, not after its start at {start:g}.")
         if rate is not None:
             _positive("rate", rate)
-        infusion = PlannedInfusion(treatment=treatment, start=start, stop=stop, rate=rate)
-        return cls.checked(infusions=(infusion,), time_unit=time_unit)
+        infusion = {"treatment": treatment, "start": start, "stop": stop, "rate": rate}
+        return cls.checked(infusions=[infusion], time_unit=time_unit)
 
     @classmethod
     def checked(cls, **content: Any) -> Plan:
         """A plan with this content, or an error in plain words."""
         try:
-            return cls(**content)
+            return cls.model_validate(content)
         except ValidationError as error:
             raise PlanError(f"The plan cannot be read. {in_plain_words(error)}") from error
 
     @classmethod
-    def continued(cls) -> Plan:
-        """Present rates go on, for each patient their own; no single doses."""
-        return cls(keeps_running=True)
+    def continued(cls, *, without: Sequence[str] = ()) -> Plan:
+        """Present rates go on, for each patient their own, except those of the treatments in `without`."""
+        return cls(keeps_running=(KeptRunning(without=tuple(without)),))
 
     @classmethod
     def observed(cls, cohort: Cohort) -> Plan:
@@ -157,27 +166,29 @@ class Plan(Strict):
     @classmethod
     def per_patient(cls, plans: Mapping[PatientId, Plan]) -> Plan:
         """A plan of their own for each patient."""
-        total = cls()
+        units = {plan.time_unit for plan in plans.values() if not plan._is_timeless}
+        if len(units) > 1 and None in units:
+            raise PlanError("Some of the plans have a time unit and some have none. Give all, or none.")
+        unit: Any = next(iter(units), None)
+        doses, infusions, keeps, untreated = [], [], [], []
         for patient, plan in plans.items():
             if plan._observed is not None:
                 raise PlanError("Plan.observed is already per patient; use it for all, or leave it out.")
-            if (
-                plan.untreated
-                or isinstance(plan.keeps_running, tuple)
-                or any(x.patient is not None for x in plan.doses + plan.infusions)
-            ):
+            parts = (*plan.doses, *plan.infusions, *plan.keeps_running)
+            if plan.untreated or any(part.patient is not None for part in parts):
                 raise PlanError(f"The plan for patient {patient!r} names patients itself. Give a plan for one patient.")
-            total = total + plan._for(patient.item() if isinstance(patient, np.generic) else patient)
-        return total
-
-    def _for(self, patient: PatientId) -> Plan:
-        keeps = (patient,) if self.keeps_running else False
-        return Plan(
-            doses=tuple(dose.model_copy(update={"patient": patient}) for dose in self.doses),
-            infusions=tuple(infusion.model_copy(update={"patient": patient}) for infusion in self.infusions),
-            keeps_running=keeps,
-            untreated=() if self.doses or self.infusions or keeps else (patient,),
-            time_unit=self.time_unit,
+            own = {"patient": patient.item() if isinstance(patient, np.generic) else patient}
+            plan = plan.in_unit(unit) if unit is not None else plan
+            doses += [dose.model_copy(update=own) for dose in plan.doses]
+            infusions += [infusion.model_copy(update=own) for infusion in plan.infusions]
+            keeps += [keep.model_copy(update=own) for keep in plan.keeps_running]
+            untreated += [] if parts else [own["patient"]]
+        return cls.checked(
+            doses=tuple(doses),
+            infusions=tuple(infusions),
+            keeps_running=tuple(keeps),
+            untreated=tuple(untreated),
+            time_unit=unit,
         )
 
     def __add__(self, other: Plan) -> Plan:
@@ -187,12 +198,10 @@ class Plan(Strict):
             raise PlanError("One of the two plans has a time unit and the other has none. Give both, or none.")
         if self._observed is not None and other._observed is not None:
             raise PlanError("Two observed plans cannot be added.")
-        keeps = (self.keeps_running, other.keeps_running)
-        named = sum((k for k in keeps if isinstance(k, tuple)), ())
         total = Plan(
             doses=self.doses + other.doses,
             infusions=self.infusions + other.infusions,
-            keeps_running=True if True in keeps else named or False,
+            keeps_running=self.keeps_running + other.keeps_running,
             untreated=self.untreated + other.untreated,
             time_unit=other.time_unit if self._is_timeless else self.time_unit,
         )
@@ -271,10 +280,14 @@ class Plan(Strict):
 
 
 def _positive(what: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
+    if not (_is_number(value) and value > 0):
         raise PlanError(f"{what}={value!r} is not a positive number.")
 
 
 def _not_negative(what: str, value: float) -> None:
-    if not (math.isfinite(value) and value >= 0):
+    if not (_is_number(value) and value >= 0):
         raise PlanError(f"{what}={value!r} is no time from now on. A plan starts at 0, the end of the history.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and math.isfinite(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ from counterpath.cohort.schema import Amounts, Schema, Treatment
 
 if TYPE_CHECKING:
     from counterpath.cohort.cohort import Cohort
-    from counterpath.cohort.plan import PatientId, Plan
+    from counterpath.cohort.plan import KeptRunning, PatientId, Plan
 
 
 def resolve_plan(plan: Plan, history: Cohort) -> TreatmentEvents:
@@ -39,18 +39,33 @@ def resolve_plan(plan: Plan, history: Cohort) -> TreatmentEvents:
     rows.mentioned.update(_positions(plan.untreated, history).tolist())
     parts = [rows.events()]
     if plan.keeps_running:
-        now = running(history.events, history.history_end)
-        if isinstance(plan.keeps_running, tuple):
-            chosen = _positions(plan.keeps_running, history)
-            rows.mentioned.update(chosen.tolist())
-            now = now.keep(np.isin(now.patient_of_row, chosen))
-        parts.append(now)
+        parts.append(_kept_running(plan.keeps_running, history, rows))
     if plan.followed is not None:
         _require_alike(plan.followed.schema, schema)
-        source = plan.followed.events.take(_positions(history.patients, plan.followed))
+        place = _positions(history.patients, plan.followed)
+        if not plan.followed.origins.gather(place).equals(history.origins):
+            raise PlanError("Plan.observed looks into a cohort whose patients have another time zero than the history.")
+        source = plan.followed.events.take(place)
         parts.append(events_from(source, history.history_end))
-    rows.report_unplanned(everybody=plan.keeps_running is True or plan.followed is not None)
+    rows.report_unplanned(everybody=plan.followed is not None)
     return _together(parts, history)
+
+
+def _kept_running(kept: Sequence[KeptRunning], history: Cohort, rows: _Rows) -> TreatmentEvents:
+    """Present rates, of the patients and treatments that the plan keeps."""
+    now = running(history.events, history.history_end)
+    wanted = np.zeros(now.rows, bool)
+    for keep in kept:
+        without = [history.schema.treatments.index(_known(name, history.schema.treatments)) for name in keep.without]
+        mine = ~np.isin(now.treatment, without)
+        if keep.patient is None:
+            rows.for_everybody = True
+        else:
+            who = _positions([keep.patient], history)
+            rows.mentioned.add(int(who[0]))
+            mine &= now.patient_of_row == who[0]
+        wanted |= mine
+    return now.keep(wanted)
 
 
 class _Rows:
@@ -132,7 +147,10 @@ def _together(parts: list[TreatmentEvents], history: Cohort) -> TreatmentEvents:
     if clash.any():
         patient = history.patients[int(events.patient_of_row[clash][0])]
         name = history.schema.treatments[int(events.treatment[clash][0])].name
-        raise PlanError(f"The plan gives patient {patient} two infusions of {name!r} at once. Add up their rates.")
+        raise PlanError(
+            f"The plan gives patient {patient} two infusions of {name!r} at once. Add up their rates; or, to replace "
+            f"what is running, use Plan.continued(without=[{name!r}])."
+        )
     return events
 
 
@@ -149,10 +167,7 @@ def _known(name: str, treatments: tuple[Treatment, ...]) -> Treatment:
 def _amount(wanted: float | None, seen: Amounts | None, name: str, kind: str) -> float:
     if seen is None:
         way = "as single doses" if kind == "dose" else "as an infusion"
-        if wanted is None:
-            raise PlanError(f"{name!r} was never given {way} in this cohort, so it has no usual {kind}. Say {kind}=….")
-        warnings.warn(f"{name!r} was never given {way} in this cohort.", UnseenDoseWarning, stacklevel=4)
-        return wanted
+        raise PlanError(f"{name!r} was never given {way} in this cohort, so nothing can be said about it.")
     if wanted is None:
         return seen.usual
     if not seen.lowest <= wanted <= seen.highest:

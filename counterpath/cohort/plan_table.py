@@ -57,6 +57,8 @@ def write_plan_table(plan: Plan) -> pl.DataFrame:
     """A row per dose or infusion; columns that nobody needs are left out."""
     if plan.followed is not None or plan.keeps_running:
         raise PlanError("A plan that continues or repeats what patients had has no table; resolve it first.")
+    if plan.untreated:
+        raise PlanError("Patients who are planned to receive nothing have no row in a table. Write JSON instead.")
     for infusion in plan.infusions:
         if infusion.stop is None and infusion.rate is None:
             raise PlanError(f"In a table the infusion of {infusion.treatment!r} would be a dose. Give its rate.")
@@ -71,5 +73,8 @@ def write_plan_table(plan: Plan) -> pl.DataFrame:
 
 
 def _read_csv(path: Path, patient: str) -> pl.DataFrame:
-    table = pl.read_csv(path, infer_schema_length=None, schema_overrides={patient: pl.String})
+    try:
+        table = pl.read_csv(path, infer_schema_length=None, schema_overrides={patient: pl.String})
+    except pl.exceptions.PolarsError as error:
+        raise PlanError(f"{path} cannot be read as a plan: {str(error).splitlines()[0]}") from error
     return table.with_columns(ids_from_text(table[patient])) if patient in table.columns else table

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from counterpath.cohort.findings import CohortError
-from counterpath.cohort.schema import Strict, Variable
+from counterpath.cohort.schema import Schema, Strict, Variable
 from counterpath.cohort.transforms import AnyTransform, Standard, TransformName, fit_transform
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class Scale(Strict):
     std: float = 1.0
     lower: float | None = None
     upper: float | None = None
+    levels: tuple[str, ...] = ()
 
     def forward(self, values: Float64[np.ndarray, "*values"]) -> Float64[np.ndarray, "*values"]:
         """To mean 0 and standard deviation 1 on the training patients; gaps stay gaps."""
@@ -46,12 +47,24 @@ class Scaler(Strict):
         static: Static covariates.
         doses: The usual dose of each treatment; 1 where there was none.
         rates: The usual rate of each treatment; 1 where there was none.
+        treatments: Names of the treatments, with whether they came as doses and as intervals.
     """
 
     variables: tuple[Scale, ...]
     static: tuple[Scale, ...]
     doses: tuple[float, ...]
     rates: tuple[float, ...]
+    treatments: tuple[tuple[str, bool, bool], ...] = ()
+
+    def require_same(self, schema: Schema) -> None:
+        """An error where a cohort means other things than the one that the scales were fitted on."""
+        mine = [(s.name, s.levels) for s in (*self.variables, *self.static)]
+        theirs = [(v.name, v.levels) for v in (*schema.variables, *schema.static)]
+        if mine != theirs or self.treatments != _kinds_of_treatment(schema):
+            raise CohortError(
+                "These patients have other variables, categories or treatments than the training patients. "
+                "Read their tables with like=train."
+            )
 
     def outcome(self, name: str) -> Scale:
         """The scale of one outcome."""
@@ -95,13 +108,23 @@ def fit_scaler(train: Cohort, *, transform: TransformName = "auto") -> Scaler:
     for wanted in (train.events.is_dose, ~train.events.is_dose):
         amounts = [train.events.amount[wanted & (train.events.treatment == i)] for i in range(len(schema.treatments))]
         usual.append(tuple(float(np.median(a)) if len(a) else 1.0 for a in amounts))
-    return Scaler(variables=tuple(scales), static=tuple(static), doses=usual[0], rates=usual[1])
+    return Scaler(
+        variables=tuple(scales),
+        static=tuple(static),
+        doses=usual[0],
+        rates=usual[1],
+        treatments=_kinds_of_treatment(schema),
+    )
+
+
+def _kinds_of_treatment(schema: Schema) -> tuple[tuple[str, bool, bool], ...]:
+    return tuple((t.name, t.dose is not None, t.rate is not None) for t in schema.treatments)
 
 
 def _fit(variable: Variable, values: np.ndarray, transform: TransformName) -> Scale:
     seen = values[~np.isnan(values)]
     if variable.kind == "categorical" or not len(seen):
-        return Scale(name=variable.name)
+        return Scale(name=variable.name, levels=variable.levels)
     chosen = fit_transform(transform, seen, variable.lower)
     transformed = chosen.forward(seen)
     std = float(np.std(transformed))

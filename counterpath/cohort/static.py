@@ -11,7 +11,7 @@ from counterpath.cohort.findings import CohortError, Finding, counted, name_pati
 from counterpath.cohort.frames import require_columns
 from counterpath.cohort.ids import number_of
 from counterpath.cohort.journal import Journal
-from counterpath.cohort.schema import Variable
+from counterpath.cohort.schema import TIME_ORIGIN, Variable
 from counterpath.cohort.values import read_variable
 
 
@@ -43,7 +43,7 @@ def read_static(
                 )
             ]
         )
-    keys = {columns.patient, declared.follow_up_end, declared.time_zero}
+    keys = {columns.patient, declared.follow_up_end, declared.time_zero, TIME_ORIGIN}
     wanted = declared.static
     if wanted is None:
         wanted = tuple(DeclaredVariable(name=name) for name in table.columns if name not in keys)

@@ -24,9 +24,9 @@ from counterpath.cohort.frames import require_columns
 from counterpath.cohort.ids import number_of, read_ids, require_one_kind_of_id
 from counterpath.cohort.journal import Journal
 from counterpath.cohort.layouts import read_long, read_wide
-from counterpath.cohort.merging import merge_near_records, one_value_per_time
+from counterpath.cohort.merging import Choice, merge_near_records, one_value_per_time
 from counterpath.cohort.records import Observations, TreatmentEvents, offsets_from
-from counterpath.cohort.schema import Schema, Treatment
+from counterpath.cohort.schema import TIME_ORIGIN, Schema, Treatment
 from counterpath.cohort.static import read_static
 
 
@@ -77,6 +77,10 @@ def read_tables(tables: Tables, declared: Declared, columns: Columns, repairs: R
     has_value = np.zeros(observations.height, bool)
     for rows, _ in cells:
         has_value[rows] = True
+    if not has_value.all():
+        count = int((~has_value).sum())
+        message = f"{counted(count, 'row')} of the observations table without any value: no record."
+        journal.asked(Finding("row_without_value", "note", message, count=count))
     patients = ids["observations"].filter(pl.Series(has_value)).unique(maintain_order=True)
     if not len(patients):
         raise CohortError("No row of the observations table has a value. Give at least one measurement.")
@@ -100,9 +104,13 @@ def read_tables(tables: Tables, declared: Declared, columns: Columns, repairs: R
     follow_up_end = read_follow_up_end(declared, tables.static, ids, patients, origin, kind)
     records = observed_within_follow_up(records, follow_up_end, patients, repairs, journal)
     if repairs.merge_within:
-        records, count = merge_near_records(records, variables, repairs.merge_within)
-        message = f"{counted(count, 'record')} within {repairs.merge_within:g} {unit}s of another joined it."
-        journal.asked(Finding("merged_records", "note", message, count=count))
+        how: Choice = "mean" if repairs.duplicates == "error" else repairs.duplicates
+        before = records.per_patient
+        records = merge_near_records(records, variables, repairs.merge_within, how)
+        joined = patients.filter(pl.Series(records.per_patient < before))
+        count = int(before.sum()) - records.rows
+        message = f"{counted(count, 'record')} within {repairs.merge_within:g} {unit}s of another joined it (by {how})."
+        journal.asked(Finding("merged_records", "note", message, count=count, patients=tuple(joined)))
 
     events, given = _events(treatments, columns, times, ids, patients, origin, kind, declared, journal)
     events = given_within_follow_up(events, follow_up_end, repairs, journal)
@@ -125,7 +133,7 @@ def read_tables(tables: Tables, declared: Declared, columns: Columns, repairs: R
     return CohortParts(
         schema,
         patients.gather(left),
-        origins_as_series(origin[left], kind),
+        _stored_origins(tables.static, ids, declared, patients.gather(left), origins_as_series(origin[left], kind)),
         follow_up_end[left],
         records.take(left),
         events.take(left),
@@ -194,6 +202,20 @@ def _origins(
     zero = read_times(static[declared.time_zero], ids["static"], "static")
     require_one_clock([times["observations"], zero])
     return _one_per_patient(zero.values, ids["static"], patients, declared.time_zero), kind
+
+
+def _stored_origins(
+    static: pl.DataFrame | None,
+    ids: dict[str, pl.Series],
+    declared: Declared,
+    patients: pl.Series,
+    otherwise: pl.Series,
+) -> pl.Series:
+    """Time zero as a cohort gave it back with its static table; times count from it already."""
+    if static is None or TIME_ORIGIN not in static.columns or declared.time_zero != "as given":
+        return otherwise
+    row = number_of(patients, ids["static"])
+    return otherwise if (row < 0).any() else static[TIME_ORIGIN].gather(row).alias("")
 
 
 def _one_per_patient(values: np.ndarray, ids: pl.Series, patients: pl.Series, column: str) -> np.ndarray:

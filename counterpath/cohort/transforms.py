@@ -57,34 +57,33 @@ class Standard(Transform):
 
 
 class Log(Transform):
-    """z = log(v / knee) up to the knee, z = v / knee − 1 above it, with v = y − lower.
+    """z = log(v / knee) between foot and knee, a straight line with the same slope on either side; v = y − lower.
 
-    Relative changes count below the knee (the largest training value); above it the map is a straight line, so that a
-    wide forecast of a large outcome keeps a sane mean.
+    Foot and knee are the smallest and largest training values. Relative changes count between them. Above, the line
+    keeps the mean of a wide forecast sane; below, it reaches the bound itself, so that a patient at zero can be used.
     """
 
     name: Literal["log"] = "log"
     lower: float = 0.0
+    foot: Annotated[float, Field(gt=0.0)]
     knee: Annotated[float, Field(gt=0.0)]
 
     def forward(self, outcome: _Values) -> _Values:
-        """Refuses values at or below `lower`."""
-        ratio = (outcome - self.lower) / self.knee
-        if np.any(ratio <= 0):
-            raise CohortError(
-                f"The log transform needs outcomes above {self.lower:g}, and {np.sum(ratio <= 0):,} are not. "
-                "Use transform='robust' or 'standard'."
-            )
-        return np.where(ratio <= 1, np.log(np.minimum(ratio, 1.0)), ratio - 1)
+        """Logarithmic in the middle, linear outside."""
+        v = outcome - self.lower
+        middle = np.log(np.clip(v, self.foot, self.knee) / self.knee)
+        return middle + np.maximum(v / self.knee - 1, 0.0) + np.minimum(v / self.foot - 1, 0.0)
 
     def inverse(self, transformed: _Values) -> _Values:
-        """Exp below the knee, linear above."""
-        ratio = np.where(transformed <= 0, np.exp(np.minimum(transformed, 0.0)), 1 + transformed)
-        return self.lower + self.knee * ratio
+        """Exponential in the middle, linear outside, never below `lower`."""
+        bottom = math.log(self.foot / self.knee)
+        middle = self.knee * np.exp(np.clip(transformed, bottom, 0.0))
+        v = middle + self.knee * np.maximum(transformed, 0.0) + self.foot * np.minimum(transformed - bottom, 0.0)
+        return self.lower + np.maximum(v, 0.0)
 
     def log_slope(self, outcome: _Values) -> _Values:
-        """−log v below the knee, −log knee above."""
-        return -np.log(np.minimum(outcome - self.lower, self.knee))
+        """−log v in the middle."""
+        return -np.log(np.clip(outcome - self.lower, self.foot, self.knee))
 
 
 class Robust(Transform):
@@ -103,7 +102,7 @@ class Robust(Transform):
         return np.sign(u) * 2 * np.abs(u) / (np.sqrt(1 + np.abs(u)) + 1)  # stable form of √(1 + |u|) − 1
 
     def inverse(self, transformed: _Values) -> _Values:
-        """U = sign(z) (|z| + z² / 4)."""
+        """The way back: u = sign(z) (|z| + z² / 4)."""
         size = np.abs(transformed)
         return self.centre + self.scale * np.sign(transformed) * (size + size**2 / 4)
 
@@ -132,10 +131,12 @@ def fit_transform(name: TransformName, outcome: Float64[np.ndarray, " values"], 
     if name == "standard":
         return Standard()
     if name == "log":
-        knee = float(np.max(outcome) - floor)
-        transform = Log(lower=floor, knee=knee if knee > 0 else 1.0)
-        transform.forward(outcome)  # says what is wrong, if anything is
-        return transform
+        if np.min(outcome) <= floor:
+            raise CohortError(
+                f"The log transform needs training outcomes above {floor:g}, and {np.sum(outcome <= floor):,} are not. "
+                "Use transform='robust' or 'standard'."
+            )
+        return Log(lower=floor, foot=float(np.min(outcome) - floor), knee=float(np.max(outcome) - floor))
     if name == "robust":
         quartiles = np.quantile(outcome, [0.25, 0.75])
         spread = float(quartiles[1] - quartiles[0]) / 1.349 or float(np.std(outcome)) or 1.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 from jaxtyping import Float64
@@ -11,6 +13,7 @@ from counterpath.cohort.findings import CohortError, Finding, counted, name_pati
 from counterpath.cohort.schema import DType, Variable
 
 _LARGEST_EXACT = 2**53  # the largest range of integers that float64 holds without loss
+DECIMAL_COMMA = r"[+-]?\d+,\d+"
 
 
 def read_variable(
@@ -26,12 +29,15 @@ def read_variable(
     """
     name = declared.name
     dtype = _dtype(column, name)
+    if dtype == "text":
+        column = _without_blanks(column)
     if numeric and declared.kind == "categorical":
         raise _error("categorical_outcome", name, f"Outcome {name!r} is declared categorical.", "Outcomes are numbers.")
-    if declared.kind == "categorical" or (dtype == "text" and not numeric and _looks_categorical(column, declared)):
+    unsaid = declared.kind is None and dtype == "text" and not numeric
+    if declared.kind == "categorical" or (unsaid and not reads_as_numbers(column)):
         return _categories(column, declared, declared.dtype or dtype, patients)
     if dtype == "text":
-        column, dtype = _numbers_from_text(column, name, patients), "float"
+        column, dtype = _numbers_from_text(column, name, patients, outcome=numeric), "float"
     values = column.cast(pl.Float64)
     if dtype == "integer" and (values.abs() > _LARGEST_EXACT).any():
         raise _error("huge_integer", name, f"{name!r} has integers above 2^53.", "If it is a code, store it as text.")
@@ -81,26 +87,40 @@ def _dtype(column: pl.Series, name: str) -> DType:
     raise _error("bad_type", name, f"Column {name!r} is of type {dtype}.", "Make it numbers or text.")
 
 
-def _looks_categorical(column: pl.Series, declared: DeclaredVariable) -> bool:
-    """Text is a category unless most of it reads as numbers: then the rest is a mistake to be shown."""
-    if declared.kind == "numeric":
+def reads_as_numbers(column: pl.Series) -> bool:
+    """Whether a column is numeric: numbers, or text of which at least half reads as numbers.
+
+    The rest of such a text is then a mistake to be shown, not a category.
+    """
+    if column.dtype.is_numeric() or column.dtype == pl.Null:
+        return True
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return False
-    present = column.cast(pl.String).drop_nulls()
-    return present.str.strip_chars().cast(pl.Float64, strict=False).null_count() > len(present) / 2
+    present = _without_blanks(column).drop_nulls()
+    return present.str.strip_chars().cast(pl.Float64, strict=False).null_count() <= len(present) / 2
 
 
-def _numbers_from_text(column: pl.Series, name: str, patients: pl.Series) -> pl.Series:
+def _without_blanks(column: pl.Series) -> pl.Series:
+    """Text in which nothing, or only white space, is a gap."""
+    text = column.cast(pl.String)
+    return text.set(text.str.strip_chars() == "", None)
+
+
+def _numbers_from_text(column: pl.Series, name: str, patients: pl.Series, *, outcome: bool) -> pl.Series:
     text = column.cast(pl.String).str.strip_chars()
     numbers = text.cast(pl.Float64, strict=False)
     unread = numbers.is_null() & text.is_not_null()
     if unread.any():
-        bad = patients.filter(unread)
+        bad, example = patients.filter(unread), text.filter(unread)[0]
+        remedy = "Leave the cell empty where nothing was measured"
+        if re.fullmatch(DECIMAL_COMMA, example):
+            remedy = "Write decimals with a point"
         raise _error(
             "text_in_numbers",
             name,
             f"{name_patients(bad, capital=True)}: {counted(len(bad), 'value')} of {name!r} "
-            f"{'is' if len(bad) == 1 else 'are'} text (such as {text.filter(unread)[0]!r}).",
-            f"Leave the cell empty where nothing was measured, or pass categorical=[{name!r}] for a covariate.",
+            f"{'is' if len(bad) == 1 else 'are'} text (such as {example!r}).",
+            f"{remedy}." if outcome else f"{remedy}, or pass categorical=[{name!r}] for a covariate.",
             patients=bad,
         )
     return numbers
@@ -109,8 +129,8 @@ def _numbers_from_text(column: pl.Series, name: str, patients: pl.Series) -> pl.
 def _categories(
     column: pl.Series, declared: DeclaredVariable, dtype: DType, patients: pl.Series
 ) -> tuple[Variable, Float64[np.ndarray, " rows"]]:
-    text = column.cast(pl.String)
-    levels = declared.levels if declared.levels is not None else tuple(text.drop_nulls().unique().sort())
+    text = _whole_numbers_as_integers(column).cast(pl.String)
+    levels = declared.levels if declared.levels is not None else _in_order(text.drop_nulls().unique())
     codes = text.replace_strict(list(levels), list(range(len(levels))), default=None, return_dtype=pl.Int64)
     unknown = codes.is_null() & text.is_not_null()
     if unknown.any():
@@ -133,6 +153,23 @@ def _categories(
         }
     )
     return variable, codes.cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+
+def _whole_numbers_as_integers(column: pl.Series) -> pl.Series:
+    """Codes as they were written: pandas makes integers with gaps into floats."""
+    if not column.dtype.is_float():
+        return column
+    codes = column.fill_nan(None)
+    is_whole = (codes == codes.round()) & (codes.abs() <= _LARGEST_EXACT)
+    return codes.cast(pl.Int64) if is_whole.all() else codes
+
+
+def _in_order(levels: pl.Series) -> tuple[str, ...]:
+    """By number where all levels are numbers, so that 10 follows 2; otherwise as text."""
+    numbers = levels.cast(pl.Float64, strict=False)
+    if numbers.is_finite().fill_null(False).all():
+        return tuple(pl.DataFrame({"number": numbers, "level": levels}).sort("number", "level")["level"])
+    return tuple(levels.sort())
 
 
 def _error(code: str, column: str, message: str, remedy: str, patients: pl.Series | None = None) -> CohortError:

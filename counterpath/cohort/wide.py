@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from counterpath.cohort.clock import times_from_text
+from counterpath.cohort.declared import DeclaredVariable
 from counterpath.cohort.findings import CohortError, Finding, counted, name_patients
 from counterpath.cohort.frames import require_columns
+from counterpath.cohort.ids import read_ids
 from counterpath.cohort.tables import Tables
+from counterpath.cohort.values import read_variable
 
 
 def tables_from_frame(
@@ -39,10 +43,30 @@ def tables_from_frame(
     """
     wanted = [patient, time, *outcomes, *covariates, *treatments.values(), *infusions.values(), *static]
     require_columns(frame, wanted, "wide")
+    for column in wanted:
+        if wanted.count(column) > 1:
+            raise CohortError(f"{column!r} is named twice. Give each column one role.")
+    for column in (patient, time):
+        if column in ("treatment", "dose", "rate", "stop"):
+            raise CohortError(f"A patient or time column named {column!r} would be taken for a treatment's. Rename it.")
+    ids = read_ids(frame, patient, "wide")
+    if frame[time].dtype == pl.String:  # '9' comes before '10'
+        frame = frame.with_columns(times_from_text(frame[time], ids, "wide").alias(time))
+    amounts = [*treatments.values(), *infusions.values()]
+    frame = frame.with_columns(
+        pl.Series(c, read_variable(frame[c], DeclaredVariable(name=c, kind="numeric"), ids)[1]).fill_nan(None)
+        for c in amounts
+    )
     unknown = [column for column in changes_only if column not in (*outcomes, *covariates)]
     if unknown:
         raise CohortError(f"changes_only names {unknown[0]!r}, which is no outcome and no covariate.")
-    observations = frame.select(patient, time, *outcomes, *covariates)
+    # A row that only records a treatment is no visit.
+    visits = frame
+    if amounts:
+        given_here = pl.any_horizontal(pl.col(c).is_not_null() for c in amounts)
+        seen_here = pl.any_horizontal(pl.col(c).is_not_null() for c in (*outcomes, *covariates))
+        visits = frame.filter(seen_here | ~given_here)
+    observations = visits.select(patient, time, *outcomes, *covariates)
     left_out = None
     if changes_only:
         observations, left_out = _changes_only(observations, patient, time, changes_only)
@@ -59,19 +83,14 @@ def tables_from_frame(
 
 
 def _doses(frame: pl.DataFrame, patient: str, time: str, name: str, column: str) -> pl.DataFrame:
-    rows = frame.filter(pl.col(column).is_not_null())
-    if frame[column].dtype.is_numeric():
-        rows = rows.filter(pl.col(column) != 0)
-    elif frame[column].dtype == pl.Boolean:
-        rows = rows.filter(pl.col(column))
-    dose = pl.col(column).cast(pl.Float64) if frame[column].dtype != pl.String else pl.col(column)
-    return rows.select(patient, time, treatment=pl.lit(name), dose=dose)
+    rows = frame.filter(pl.col(column) != 0)
+    return rows.select(patient, time, treatment=pl.lit(name), dose=pl.col(column))
 
 
 def _rates(frame: pl.DataFrame, patient: str, time: str, name: str, column: str) -> pl.DataFrame:
     """Each change of the rate starts an interval, which ends at the next change."""
     rows = frame.filter(pl.col(column).is_not_null()).sort(patient, time, maintain_order=True)
-    rows = rows.select(patient, time, rate=pl.col(column).cast(pl.Float64))
+    rows = rows.select(patient, time, rate=pl.col(column))
     rows = rows.filter((pl.col("rate") != pl.col("rate").shift().over(patient)).fill_null(True))
     rows = rows.with_columns(stop=pl.col(time).shift(-1).over(patient), treatment=pl.lit(name))
     return rows.filter(pl.col("rate") != 0)
@@ -91,7 +110,12 @@ def _changes_only(
     )
     message = f"{counted(count, 'repeated value')} of {', '.join(columns)} taken as carried forward, not as measured."
     finding = Finding("carried_forward", "note", message, count=count, columns=tuple(columns))
-    return kept.select(observations.columns), finding
+    variables = [c for c in observations.columns if c not in (patient, time)]
+    seen = [
+        frame.select(pl.any_horizontal(pl.col(c).is_not_null() for c in variables)).to_series()
+        for frame in (rows, kept)
+    ]
+    return kept.filter(seen[1] | ~seen[0]).select(observations.columns), finding
 
 
 def _one_row_per_patient(frame: pl.DataFrame, patient: str, static: Sequence[str]) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
@@ -12,14 +11,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from counterpath.cohort import Cohort
+from counterpath.cohort import Cohort, CohortError
+from counterpath.cohort.findings import did_you_mean
 from counterpath.cohort.tables_out import static_table
 from counterpath.figures.style import FAINT, INK, OUTCOME, TREATMENTS, house_style
 
 
 def draw_patients(
     cohort: Cohort,
-    patients: Iterable[Any] | None = None,
+    patients: Any = None,
     *,
     outcome: str | None = None,
     path: str | PathLike[str] | None = None,
@@ -28,12 +28,16 @@ def draw_patients(
 
     Args:
         cohort: Where they are.
-        patients: Their ids; default: the first six.
+        patients: As in `cohort[…]`: ids, a slice or a mask; default: the first six.
         outcome: Which outcome; default: the first.
         path: Write the picture to this file too.
     """
-    chosen = cohort[:6] if patients is None else cohort[list(patients)]
+    chosen = cohort[:6] if patients is None else cohort[patients]
+    if not len(chosen):
+        raise CohortError("There is no patient to draw.")
     names = [variable.name for variable in cohort.schema.outcomes]
+    if outcome is not None and outcome not in names:
+        raise CohortError(f"{outcome!r} is no outcome. {did_you_mean(outcome, names)}")
     column = names.index(outcome) if outcome is not None else 0
     columns = min(3, len(chosen))
     rows = -(-len(chosen) // columns)

@@ -6,9 +6,8 @@ import numpy as np
 from jaxtyping import Float, Real, Shaped
 
 from counterpath.metrics.checks import require_level, require_one_shape
+from counterpath.metrics.patient_resampling import resampled_patients
 from counterpath.metrics.patient_totals import patient_totals
-
-CHUNK_VALUES = 2**20  # drawn patients held at once: 8 MiB
 
 
 @dataclass(frozen=True)
@@ -67,19 +66,15 @@ def paired_ratio(
         never negative (CRPS, errors, widths), not for log scores.
     """
     require_level(level)
-    if resamples < 1:
-        raise ValueError(f"`resamples` is {resamples}. Pass at least 1; 2,000 is usual.")
     require_one_shape(scores=scores, reference_scores=reference_scores)
     above = patient_totals("scores", scores, patients).sums
     below = patient_totals("reference_scores", reference_scores, patients).sums
-    if above.size < 2:
-        raise ValueError("A bootstrap over patients needs at least two patients. Give more, or other labels.")
     if below.sum() <= 0:
         raise ValueError(
             "The mean of `reference_scores` is not positive, so a ratio to it means nothing. "
             "Compare differences by `mean_by_patient(scores - reference_scores, patients)`."
         )
-    ratios = _resampled_ratios(above, below, resamples, np.random.default_rng(seed))
+    ratios = _resampled_ratios(above, below, resamples, seed)
     lower, upper = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2])
     return Ratio(float(above.sum() / below.sum()), float(lower), float(upper), level)
 
@@ -88,19 +83,15 @@ def _resampled_ratios(
     above: Float[np.ndarray, " patients"],
     below: Float[np.ndarray, " patients"],
     resamples: int,
-    rng: np.random.Generator,
+    seed: int,
 ) -> Float[np.ndarray, " resamples"]:
-    ratios = np.empty(resamples)
-    step = max(1, CHUNK_VALUES // above.size)
-    for start in range(0, resamples, step):
-        # Indices with replacement are multinomial counts, drawn nine times faster at 10,000 patients.
-        rows = min(step, resamples - start)
-        drawn = rng.integers(above.size, size=(rows, above.size))
+    ratios = []
+    for drawn in resampled_patients(above.size, resamples, seed):
         denominators = below[drawn].sum(axis=1)
         if (denominators <= 0).any():
             raise ValueError(
                 "In some resamples the reference scores add up to 0 or less: too few patients carry them. "
                 "Give more patients, or compare differences by `mean_by_patient`."
             )
-        ratios[start : start + rows] = above[drawn].sum(axis=1) / denominators
-    return ratios
+        ratios.append(above[drawn].sum(axis=1) / denominators)
+    return np.concatenate(ratios)

@@ -41,10 +41,24 @@ def patient_totals(
         )
     if patients is None:
         return PatientTotals(values, np.ones(values.size, dtype=np.int64))
+    which = patient_numbers(name, values, patients)
+    return PatientTotals(np.bincount(which, weights=values), np.bincount(which))
+
+
+def patient_numbers(
+    name: str, scores: Real[np.ndarray, " points"], patients: Shaped[np.ndarray, " points"]
+) -> Int[np.ndarray, " points"]:
+    """Number the patients from 0 on, in the order of their labels, once every point has one.
+
+    Args:
+        name: how error messages call the scores.
+        scores: one score per point.
+        patients: the patient of each point, as numbers or strings.
+    """
     labels = np.asarray(patients)
-    if labels.shape != values.shape:
+    if labels.shape != scores.shape:
         raise ValueError(
-            f"`patients` has shape {labels.shape} and `{name}` has {values.shape}. "
+            f"`patients` has shape {labels.shape} and `{name}` has {scores.shape}. "
             "Give the patient of every point, in the same order."
         )
     missing = labels != labels  # NaN and NaT differ from themselves
@@ -52,5 +66,4 @@ def patient_totals(
         missing |= np.array([label is None for label in labels])
     if missing.any():
         raise ValueError(f"`patients` has {missing.sum()} missing labels. Drop those points, or name them.")
-    _, which, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    return PatientTotals(np.bincount(which, weights=values), counts)
+    return np.unique(labels, return_inverse=True)[1]

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from counterpath.cohort import Cohort, CohortError, Grid, Scaler
+from counterpath.paths.channels import Channel
 from counterpath.paths.ragged_search import PathValues, QueryTimes
 
 if TYPE_CHECKING:
@@ -27,8 +28,13 @@ class ControlPath(ABC):
 
     @property
     @abstractmethod
+    def layout(self) -> tuple[Channel, ...]:
+        """What each channel is, in order."""
+
+    @property
     def channels(self) -> tuple[str, ...]:
-        """Names, in order."""
+        """Names, in order; no two are equal."""
+        return tuple(channel.name for channel in self.layout)
 
     @property
     @abstractmethod
@@ -64,8 +70,8 @@ def control_path(
         grid: Of the model; its `lookback` is the length of the clock.
         window_start: Where each patient's clock starts.
         interpolation: `hold` (a value stays until the next record; causal at every time), `rectilinear` (the same,
-            but time moves before values jump), `linear` or `hermite` (cubic with backward differences; both can be cut
-            only at the end of the history, or at records where every variable was recorded).
+            but time moves before values jump), `linear` or `hermite` (values cubic with backward differences; both can
+            be cut only at the end of the history, or at records where every variable was recorded).
     """
     from counterpath.paths.hold import HoldPath
 

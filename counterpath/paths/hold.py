@@ -8,24 +8,10 @@ import numpy as np
 from jaxtyping import Float64
 
 from counterpath.cohort import Cohort, Grid, Scaler
-from counterpath.cohort.schema import Schema
+from counterpath.paths.channels import Channel, history_channels
 from counterpath.paths.control_path import ControlPath
 from counterpath.paths.ragged_search import PathValues, QueryTimes, last_present, rows_before
-from counterpath.paths.treatment_channels import TreatmentPath, treatment_channel_names
-
-
-def observation_channel_names(schema: Schema) -> tuple[str, ...]:
-    """Channels that come from observations, time first."""
-    names = ["time"]
-    for outcome in schema.outcomes:
-        names += [outcome.name, f"{outcome.name}:slope", f"{outcome.name}:since", f"{outcome.name}:unseen"]
-    for covariate in schema.covariates:
-        if covariate.kind == "categorical":
-            names += [f"{covariate.name}={level}" for level in covariate.levels]
-        else:
-            names.append(covariate.name)
-    names += [f"{variable.name}:count" for variable in schema.variables]
-    return tuple(names)
+from counterpath.paths.treatment_channels import TreatmentPath
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +43,9 @@ class HoldPath(ControlPath):
         return cls(cohort, grid, window_start, scaler.values(cohort.records.values), treatments)
 
     @property
-    def channels(self) -> tuple[str, ...]:
-        """Names, in order."""
-        return observation_channel_names(self.cohort.schema) + treatment_channel_names(self.cohort.schema)
+    def layout(self) -> tuple[Channel, ...]:
+        """What each channel is, in order."""
+        return history_channels(self.cohort.schema)
 
     @property
     def time_scale(self) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from counterpath.cohort import Grid
+from counterpath.cohort.grid import ROUNDING
 from counterpath.paths.control_path import ControlPath, PathError
 
 
@@ -61,7 +62,7 @@ def path_increments(
     _require_window(grid, start[:, None], end[:, None])
     path.require_causal(end[:, None])
     edges = np.minimum(start[:, None] + grid.edges, end[:, None])
-    edges[:, 0], edges[:, -1] = start, end  # start + lookback may miss the end by a rounding
+    edges[:, 0], edges[:, -1] = np.minimum(start, end), end  # start + lookback may miss the end by a rounding
     values = path.values(edges)
     steps, durations = _steps(path, edges[:, :-1], edges[:, 1:], values[:, :-1], values[:, 1:])
     patients, cells, parts, channels = steps.shape
@@ -108,9 +109,10 @@ def _steps(
 
 
 def _require_window(grid: Grid, start: np.ndarray, end: np.ndarray) -> None:
-    length = end - start
-    if np.any(length < 0) or np.any(length > grid.lookback * (1 + 1e-9)):
+    length, slack = end - start, ROUNDING * grid.lookback
+    wrong = (length < -slack) | (length > grid.lookback + slack)
+    if wrong.any():
         raise PathError(
-            f"A window of {np.max(length):.6g} does not fit the grid's {grid.lookback:.6g}, or ends before it starts. "
-            "Start it at most one lookback before its end."
+            f"A window of {length[wrong][0]:.6g} does not fit the grid's {grid.lookback:.6g}, or ends before it "
+            "starts. Start it at most one lookback before its end."
         )

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterpath.cohort import Cohort, Plan, Scaler
+from counterpath.paths.channels import Channel, plan_channels
 from counterpath.paths.control_path import ControlPath
 from counterpath.paths.ragged_search import PathValues, QueryTimes
-from counterpath.paths.treatment_channels import TreatmentPath, treatment_channel_names
+from counterpath.paths.treatment_channels import TreatmentPath
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +24,9 @@ class PlanPath(ControlPath):
     treatments: TreatmentPath
 
     @property
-    def channels(self) -> tuple[str, ...]:
-        """Names, in order."""
-        return ("elapsed", *treatment_channel_names(self.treatments.schema))
+    def layout(self) -> tuple[Channel, ...]:
+        """What each channel is, in order."""
+        return plan_channels(self.treatments.schema)
 
     @property
     def time_scale(self) -> float:

@@ -14,6 +14,8 @@ from jaxtyping import Float64, Int64
 QueryTimes = Float64[np.ndarray, "patients queries"]
 PathValues = Float64[np.ndarray, "patients queries channels"]
 
+PADDED_CELLS = 2**20  # in one block of a running sum: 8 MiB
+
 
 def rows_before(
     offsets: Int64[np.ndarray, " offsets"],
@@ -45,16 +47,26 @@ def rows_before(
 def running_sum(
     offsets: Int64[np.ndarray, " offsets"], values: Float64[np.ndarray, "rows columns"]
 ) -> Float64[np.ndarray, "rows columns"]:
-    """Sum of a patient's rows up to and including each row."""
-    counts = np.diff(offsets)
-    longest = int(np.max(counts, initial=0))
-    if not longest:
-        return values
-    patient = np.repeat(np.arange(len(counts)), counts)
-    place = np.arange(len(values)) - offsets[patient]
-    padded = np.zeros((len(counts), longest, values.shape[1]))
-    padded[patient, place] = values
-    return np.cumsum(padded, axis=1)[patient, place]
+    """Sum of a patient's rows up to and including each row.
+
+    Patients are padded to the longest of a block of similar length, so that a single one with very many rows does not
+    cost memory for everybody.
+    """
+    counts, columns = np.diff(offsets), values.shape[1]
+    longest_first = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    sums = np.empty_like(values)
+    done = 0
+    while done < len(longest_first) and columns:
+        longest = int(counts[longest_first[done]])
+        block = longest_first[done : done + max(PADDED_CELLS // (longest * columns), 1)]
+        done += len(block)
+        number = np.repeat(np.arange(len(block)), counts[block])
+        place = np.arange(len(number)) - np.repeat(np.cumsum(counts[block]) - counts[block], counts[block])
+        row = offsets[block][number] + place
+        padded = np.zeros((len(block), longest, columns))
+        padded[number, place] = values[row]
+        sums[row] = np.cumsum(padded, axis=1, out=padded)[number, place]
+    return sums
 
 
 def last_present(

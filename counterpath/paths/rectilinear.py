@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from counterpath.paths.channels import Channel
 from counterpath.paths.control_path import ControlPath
 from counterpath.paths.hold import HoldPath
 from counterpath.paths.ragged_search import PathValues, QueryTimes
@@ -16,9 +17,9 @@ class RectilinearPath(ControlPath):
     hold: HoldPath
 
     @property
-    def channels(self) -> tuple[str, ...]:
+    def layout(self) -> tuple[Channel, ...]:
         """As for `hold`."""
-        return self.hold.channels
+        return self.hold.layout
 
     @property
     def time_scale(self) -> float:
@@ -32,9 +33,9 @@ class RectilinearPath(ControlPath):
     def moved_in_time(self, start: QueryTimes, stop: QueryTimes) -> PathValues:
         """The state at `start` with its clocks moved on to `stop`: nothing has been recorded yet."""
         moved, after = self.hold.values(start), self.hold.values(stop)
-        for i, name in enumerate(self.channels):
-            if name == "time" or name.endswith(":infused"):
+        for i, channel in enumerate(self.layout):
+            if channel.role in ("time", "infused"):
                 moved[..., i] = after[..., i]
-            elif name.endswith(":since"):
+            elif channel.role == "since":
                 moved[..., i] += (stop - start) / self.time_scale
         return moved

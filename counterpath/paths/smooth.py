@@ -7,45 +7,60 @@ the end of the history, or at a record where every variable was recorded.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Int64
 
 from counterpath.cohort import Finding
 from counterpath.cohort.findings import name_patients
+from counterpath.cohort.records import Ragged, offsets_from
+from counterpath.paths.channels import Channel
 from counterpath.paths.control_path import ControlPath, PathError
 from counterpath.paths.hold import HoldPath
-from counterpath.paths.ragged_search import PathValues, QueryTimes
+from counterpath.paths.ragged_search import PathValues, QueryTimes, rows_before
 
-# Records closer than this share of a typical cell are one knot: a cubic through both would swing without end.
-NEAREST_KNOTS = 1e-3
-PATIENTS_AT_ONCE = 1024
+# A slope holds over at most this many times the gap it was measured over. Without a limit the slope between two records
+# minutes apart, carried over a gap of months, leads to thousands of times the data.
+FARTHEST_CARRY = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Knots(Ragged):
+    """What a curve of each patient passes through.
+
+    Attributes:
+        times: Increasing within a patient.
+        heights: At these times; no column where only the times matter.
+    """
+
+    times: Float64[np.ndarray, " rows"]
+    heights: Float64[np.ndarray, "rows columns"]
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothPath(ControlPath):
-    """An interpolation through knots: the records, and the end of the history.
+    """Each variable's values interpolated between its own records, everything else linearly between all records.
+
+    Only measured values follow the cubic. Clocks, counts and treatments are known functions of time, and a slope of
+    theirs says nothing about what comes next.
 
     Attributes:
         hold: The records, and what is derived from them.
         kind: `linear` or `hermite`.
-        knots: On the model's clock, padded with later times.
-        heights: X at the knots; NaN where a variable was not recorded.
+        knots: Times of the records, and of the end of the history.
         may_be_cut: Knots where the past is complete: every variable was recorded, or nothing follows.
     """
 
     hold: HoldPath
     kind: Literal["linear", "hermite"]
-    knots: Float64[np.ndarray, "patients knots"]
-    heights: Float64[np.ndarray, "patients knots channels"]
-    may_be_cut: Bool[np.ndarray, "patients knots"]
+    knots: Knots
+    may_be_cut: Bool[np.ndarray, " rows"]
 
     @property
-    def channels(self) -> tuple[str, ...]:
+    def layout(self) -> tuple[Channel, ...]:
         """As for `hold`."""
-        return self.hold.channels
+        return self.hold.layout
 
     @property
     def time_scale(self) -> float:
@@ -55,44 +70,21 @@ class SmoothPath(ControlPath):
     @classmethod
     def through(cls, hold: HoldPath, kind: Literal["linear", "hermite"]) -> SmoothPath:
         """Knots at the records and at the end of the history, where nothing new is seen."""
-        records, patients = hold.cohort.records, len(hold.cohort)
-        end = hold.cohort.history_end
-        patient = np.concatenate([records.patient_of_row, np.arange(patients)])
+        records, end = hold.cohort.records, hold.cohort.history_end
+        patient = np.concatenate([records.patient_of_row, np.arange(len(end))])
         times = np.concatenate([records.times, end])
-        recorded = np.concatenate([~np.isnan(records.values), np.zeros((patients, records.values.shape[1]), bool)])
-        order = np.lexsort((np.arange(len(times)), times, patient))
-        patient, times, recorded = patient[order], times[order], recorded[order]
-
-        # Of times that nearly coincide the last is the knot, and what was recorded at any of them counts.
-        keep = np.ones(len(times), bool)
-        keep[:-1] = (np.diff(patient) != 0) | (np.diff(times) >= NEAREST_KNOTS * hold.grid.typical_width)
-        knot = np.cumsum(keep) - keep
-        seen = np.zeros((int(keep.sum()), recorded.shape[1]), bool)
-        np.logical_or.at(seen, knot, recorded)
-        patient, times = patient[keep], times[keep]
-
-        number = np.bincount(patient, minlength=patients)
-        place = np.arange(len(times)) - np.repeat(np.cumsum(number) - number, number)
-        longest = max(int(np.max(number, initial=0)), 2)
-        padding = end[:, None] + hold.time_scale * np.arange(1, longest + 1)  # any later times
-        padding[patient, place] = times
-        heights = hold.values(np.minimum(padding, end[:, None]))
-        known = np.ones((patients, longest, seen.shape[1]), bool)
-        known[patient, place] = seen
-        may_be_cut = known.all(axis=-1) & (np.arange(longest) < number[:, None])
-        may_be_cut[np.arange(patients), number - 1] = True  # nothing follows the end
-        # A gap between two measurements is bridged; before the first and after the last the value is held.
-        known[:, 0] = True
-        measured = np.where(known & (np.arange(longest) < number[:, None])[:, :, None], np.arange(longest)[:, None], 0)
-        known |= np.arange(longest)[:, None] > measured.max(axis=1, keepdims=True)
-        for channels, j in _channels_of_variables(hold):
-            heights[:, :, channels] = np.where(known[:, :, j, None], heights[:, :, channels], np.nan)
-        return cls(hold, kind, hold.clock(padding), heights, may_be_cut)
+        complete = np.concatenate([~np.isnan(records.values).any(axis=1), np.ones(len(end), bool)])
+        order = np.lexsort((complete, times, patient))
+        patient, times, complete = patient[order], times[order], complete[order]
+        last = np.ones(len(times), bool)  # of equal times, where a record is at the end of the history
+        last[:-1] = (np.diff(patient) != 0) | (np.diff(times) != 0)
+        knots = Knots(offsets_from(patient[last], len(end)), times[last], np.empty((int(last.sum()), 0)))
+        return cls(hold, kind, knots, complete[last])
 
     def require_causal(self, cuts: Float64[np.ndarray, "patients cuts"]) -> None:
         """A cut must be at a knot where the past is complete."""
-        clock = self.hold.clock(cuts)
-        allowed = ((self.knots[:, None, :] == clock[:, :, None]) & self.may_be_cut[:, None, :]).any(axis=-1)
+        row, _ = _rows_around(self.knots, cuts)
+        allowed = (self.knots.times[row] == cuts) & self.may_be_cut[row]
         if allowed.all():
             return
         patient, cut = np.argwhere(~allowed)[0]
@@ -114,57 +106,69 @@ class SmoothPath(ControlPath):
 
     def values(self, times: QueryTimes) -> PathValues:
         """X at each time; outside the knots it stays where it is at the nearest."""
-        clock = self.hold.clock(times)
-        pieces = [
-            _interpolate(self.kind, self.knots[i:j], self.heights[i:j], clock[i:j])
-            for i in range(0, len(clock), PATIENTS_AT_ONCE)
-            for j in (i + PATIENTS_AT_ONCE,)
-        ]
-        return np.concatenate(pieces) if pieces else np.empty((0, times.shape[1], len(self.channels)))
+        row, later = _rows_around(self.knots, times)
+        before, after = self.knots.times[row], self.knots.times[later]
+        values = self.hold.values(before)
+        values += _share(times, before, after)[..., None] * (self.hold.values(after) - values)
+        layout = self.layout
+        for j in range(len(self.hold.cohort.schema.variables)):
+            own = [i for i, channel in enumerate(layout) if channel.role == "value" and channel.variable == j]
+            knots = self._knots_of(j, [layout[i].level for i in own])
+            values[..., own] = _curve(self.kind, knots, times)
+        return values
+
+    def _knots_of(self, j: int, levels: list[int | None]) -> Knots:
+        """A variable's own records, and the first record of all, where it is at the training mean if not recorded.
+
+        Between two of its records a variable has one curve, whatever else is recorded there; after its last it is held.
+        """
+        records, column = self.hold.cohort.records, self.hold.scaled[:, j]
+        heights = np.stack([column if level is None else np.where(column == level, 1.0, 0.0) for level in levels], -1)
+        known = ~np.isnan(column)
+        heights[~known] = 0.0
+        known[records.offsets[:-1][records.per_patient > 0]] = True
+        return Knots(records.offsets, records.times, heights).keep(known)
 
 
-def _channels_of_variables(hold: HoldPath) -> list[tuple[list[int], int]]:
-    """The channels that hold a variable's own value, with the variable's number."""
-    schema, names = hold.cohort.schema, hold.channels
-    found = []
-    for j, variable in enumerate(schema.variables):
-        own = [f"{variable.name}={level}" for level in variable.levels] or [variable.name]
-        found.append(([names.index(name) for name in own], j))
-    return found
+def _rows_around(knots: Knots, times: QueryTimes) -> tuple[Int64[np.ndarray, "patients queries"], ...]:
+    """The knots of the interval that holds each time: the last that is not later, and the next, if there are such."""
+    first, last = knots.offsets[:-1, None], knots.offsets[1:, None] - 1
+    row = np.maximum(first + rows_before(knots.offsets, knots.times, times, side="right") - 1, first)
+    return row, np.minimum(row + 1, last)
 
 
-def _interpolate(kind: str, knots: np.ndarray, heights: np.ndarray, clock: np.ndarray) -> np.ndarray:
-    """Evaluate in float64: when the clock spans years, two visits of one day are one moment in float32."""
-    import jax
-
-    patients, queries = clock.shape
-    more = [_bucket(n) - n for n in (patients, knots.shape[1], queries)]
-    later = knots[:, -1:] + np.arange(1, more[1] + 1)
-    knots = np.pad(np.concatenate([knots, later], axis=1), ((0, more[0]), (0, 0)), mode="edge")
-    heights = np.pad(heights, ((0, more[0]), (0, more[1]), (0, 0)), mode="edge")
-    clock = np.pad(clock, ((0, more[0]), (0, more[2])), mode="edge")
-    with jax.enable_x64(True):
-        return np.asarray(_compiled(kind)(knots, heights, clock))[:patients, :queries]
+def _share(times: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """How much of the way from `before` to `after` is done, from 0 to 1."""
+    gap = after - before
+    return np.clip((times - before) / np.where(gap > 0, gap, 1.0), 0.0, np.where(gap > 0, 1.0, 0.0))
 
 
-def _bucket(number: int) -> int:
-    """The next power of two: ragged data then compile a few shapes, not one each."""
-    return 1 << max(number - 1, 0).bit_length()
+def _curve(kind: str, knots: Knots, times: QueryTimes) -> PathValues:
+    """The interpolation at each time; 0, the training mean, for a patient without any knot.
 
+    With u from 0 to 1 between two knots, Δy the change between them and m the slope of the interval before, carried on
+    over T, the length of this one (diffrax's backward Hermite cubic, in other words):
 
-@cache
-def _compiled(kind: str):
-    import diffrax
-    import jax
-    import jax.numpy as jnp
+        y = y₀ + Δy u² (2 - u) + m T u (1 - u)²
 
-    def one_patient(knots, heights, clock):
-        if kind == "linear":
-            filled = diffrax.linear_interpolation(knots, heights)
-            path = diffrax.LinearInterpolation(knots, filled)
-        else:
-            cubics = diffrax.backward_hermite_coefficients(knots, heights)
-            path = diffrax.CubicInterpolation(knots, cubics)
-        return jax.vmap(path.evaluate)(jnp.clip(clock, knots[0], knots[-1]))
-
-    return jax.jit(jax.vmap(one_patient))
+    The first term runs from 0 to Δy without a swing, and u (1 - u)² ≤ 4/27. As T counts for at most three times the
+    interval before, the curve leaves the range of its two knots by at most 3 · 4/27 = 4/9 of the change before.
+    """
+    some = np.flatnonzero(knots.per_patient > 0)
+    knots = knots.take(some)
+    y, at = knots.heights, knots.times
+    row, later = _rows_around(knots, times[some])
+    earlier = np.maximum(row - 1, knots.offsets[:-1, None])
+    u = _share(times[some], at[row], at[later])[..., None]
+    change = y[later] - y[row]
+    values = np.zeros((*times.shape, y.shape[1]))
+    if kind == "linear":
+        values[some] = y[row] + change * u
+        return values
+    gap, gap_before = at[later] - at[row], at[row] - at[earlier]
+    has_before = gap_before > 0
+    reach = np.minimum(gap, FARTHEST_CARRY * gap_before) / np.where(has_before, gap_before, 1.0)
+    # In the first interval, as in diffrax, the slope is its own.
+    carried = np.where(has_before[..., None], (y[row] - y[earlier]) * reach[..., None], change)
+    values[some] = y[row] + change * u**2 * (2 - u) + carried * u * (1 - u) ** 2
+    return values

@@ -14,16 +14,6 @@ from counterpath.cohort.schema import Schema
 from counterpath.paths.ragged_search import PathValues, QueryTimes, rows_before, running_sum
 
 
-def treatment_channel_names(schema: Schema) -> tuple[str, ...]:
-    """`count` for every treatment, `dose` where single doses were given, `infused` and `rate` where intervals were."""
-    names = []
-    for treatment in schema.treatments:
-        names.append(f"{treatment.name}:count")
-        names += [f"{treatment.name}:dose"] if treatment.dose else []
-        names += [f"{treatment.name}:infused", f"{treatment.name}:rate"] if treatment.rate else []
-    return tuple(names)
-
-
 @dataclass(frozen=True)
 class TreatmentPath:
     """What has been given before a time.

@@ -367,7 +367,7 @@ def test_a_patient_without_records(read):
     with pytest.warns(cp.CohortWarning, match="1 patient without any measurement left out: patient W02"):
         cohort = read(table)
     assert cohort.patients.to_list() == ["W01"]
-    assert [(r.code, r.count) for r in cohort.repairs] == [("patient_without_records", 1)]
+    assert [(r.code, r.count) for r in cohort.repairs] == [("row_without_value", 1), ("patient_without_records", 1)]
 
 
 def test_a_patient_who_is_only_in_the_static_table(read):
@@ -458,8 +458,8 @@ def test_a_negative_dose(read):
 def test_a_treatment_without_dose(read):
     refused(
         lambda: read(VISITS, doses(dose=[1.0, None])),
-        "Patient W02: 1 row of the treatments table with no value in column 'dose'.",
-        "leave the whole column out",
+        "Patient W02: 1 row of the treatments table with no value in column 'dose' or 'rate'.",
+        "leave all amounts of a treatment out",
         code="missing_dose",
     )
 
@@ -560,7 +560,7 @@ def test_an_empty_csv_file(tmp_path):
 def test_a_csv_file_of_another_encoding(tmp_path):
     folder = folder_with(tmp_path)
     (folder / "observations.csv").write_bytes("patient,time,y\nJosé,0,1\n".encode("latin1"))
-    refused(lambda: cp.read_cohort(folder), "observations.csv cannot be read", "utf-8")
+    refused(lambda: cp.read_cohort(folder), "observations.csv is not UTF-8", "utf-8")
 
 
 def test_a_parquet_file_that_is_none(tmp_path):
@@ -606,3 +606,44 @@ def test_several_errors_are_numbered():
     with pytest.raises(cp.CohortError) as caught:
         cp.Cohort.from_frame(frame, patient="patient", time="time", outcome=["y", "z"], time_unit="day")
     assert re.match(r"1\. .*'y'.*\n2\. .*'z'", str(caught.value))
+
+
+def test_a_dose_and_a_rate_in_one_row(read):
+    """As infusions are exported: nobody can tell which of the two is meant."""
+    for stop in (2.0, None):
+        table = {
+            "patient": ["W01"],
+            "treatment": ["drug"],
+            "start": [1.0],
+            "stop": [stop],
+            "dose": [50.0],
+            "rate": [50.0],
+        }
+        refused(
+            lambda table=table: read(VISITS, table | {"stop": pl.Series(table["stop"], dtype=pl.Float64)}),
+            "Patient W01: 1 row of the treatments table with a 'dose' and a 'rate'.",
+            code="dose_and_rate",
+        )
+
+
+def test_an_amount_missing_in_a_table_of_rates(read):
+    table = {
+        "patient": ["W01", "W01"],
+        "treatment": ["drug"] * 2,
+        "start": [1.0, 3.0],
+        "stop": [2.0, None],
+        "rate": [5.0, None],
+    }
+    refused(lambda: read(VISITS, table), "Patient W01", "no value in column 'dose' or 'rate'", code="missing_dose")
+
+
+def test_a_treatment_without_amounts_beside_one_with_them_is_given_or_not(read):
+    table = {
+        "patient": ["W01"] * 2,
+        "treatment": ["drug", "mask"],
+        "start": [1.0, 1.0],
+        "stop": [None, 3.0],
+        "dose": [5.0, None],
+    }
+    cohort = read(VISITS, table)
+    assert cohort.events.amount.tolist() == [5.0, 1.0]

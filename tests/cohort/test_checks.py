@@ -43,8 +43,8 @@ def test_the_report_in_words_and_as_a_frame(read):
     report = read(visits(times=(0.0,)), given_to(0)).check()
     assert report.verdict == "Ready to fit, with 1 warning to read."
     assert str(report).splitlines()[1:3] == [
-        "  warning  4 patients with a single record (patients 0, 1, 2 and 1 more).",
-        "           → They have a history but no later outcome.",
+        "  warning  4 patients with a single record (patients 0, 1, 2 and 1 more): a history without a later outcome.",
+        "           → Leave them out, or look for their other records.",
     ]
     frame = report.to_frame()
     assert frame.columns == ["severity", "code", "count", "message", "remedy"]
@@ -56,7 +56,7 @@ def test_errors_come_first_and_can_be_raised(read):
     assert not report.ok
     assert report.findings[0].code == "no_outcome"
     assert report.verdict.startswith("Not ready: 1 error to mend")
-    with pytest.raises(cp.CohortError, match="No outcome was recorded at all"):
+    with pytest.raises(cp.CohortError, match="Outcome 'y' was never recorded"):
         report.raise_for_errors()
 
 
@@ -64,6 +64,16 @@ def test_the_frame_is_of_the_users_kind():
     frame = pd.DataFrame(visits())
     report = cp.Cohort.from_tables(frame, outcome="y", time_unit="day").check()
     assert isinstance(report.to_frame(), pd.DataFrame)
+
+
+def test_each_outcome_that_was_never_recorded_is_an_error(read):
+    table = visits(z=[None] * 12, w=[None] * 11 + [1.0])
+    report = read(table, given_to(0), outcome=["y", "z", "w"]).check()
+    (found,) = report.of("error")
+    assert (found.code, found.columns) == ("no_outcome", ("z",))
+    assert "nearly_empty" not in {f.code for f in report.findings}
+    both = read(table | {"y": [None] * 12, "x": np.arange(12.0)}, given_to(0), outcome=["y", "z"]).check()
+    assert [f.columns for f in both.of("error")] == [("y",), ("z",)]
 
 
 def test_patients_without_outcome(read):
@@ -145,12 +155,109 @@ def test_a_static_constant(read):
 
 
 def test_nearly_empty(read):
-    rare = np.full(303, np.nan)
-    rare[:2] = 1.0, 2.0  # one patient of 101
-    found = finding(read(visits(101, x=rare), given_to(0)), "nearly_empty")
-    assert found.message == "'x' was recorded for 1.0% of patients (2 times)."
-    rare[3] = 1.0
-    assert "nearly_empty" not in codes(read(visits(101, x=rare), given_to(0)))
+    rare = np.full(603, np.nan)
+    rare[:3] = rare[3:6] = 1.0, 2.0, 3.0  # two patients of 201
+    found = finding(read(visits(201, x=rare), given_to(0)), "nearly_empty")
+    assert found.message == "'x' was recorded for 1.0% of patients (6 times)."
+    rare[6] = 1.0
+    assert "nearly_empty" not in codes(read(visits(201, x=rare), given_to(0)))
+
+
+def test_a_handful_of_values_among_many_records_is_nearly_empty(read):
+    few = np.full(60, np.nan)
+    few[::15] = 1.0, 2.0, 3.0, 4.0
+    found = finding(read(visits(20, x=few), given_to(0)), "nearly_empty")
+    assert found.message == "'x' was recorded for 20.0% of patients (4 times)."
+    few[1] = 5.0
+    assert "nearly_empty" not in codes(read(visits(20, x=few), given_to(0)))
+
+
+def test_few_values_of_a_small_cohort_are_no_finding(read):
+    static = {"patient": [0, 1, 2], "age": [50.0, 60.0, None]}
+    assert "nearly_empty" not in codes(read(visits(3, x=[1.0, 2.0] + [None] * 7), given_to(0), static))
+
+
+def test_a_handful_of_static_values_is_nearly_empty(read):
+    static = {"patient": np.arange(60), "age": [50.0, 60.0, 70.0] + [None] * 57}
+    assert finding(read(visits(60), given_to(0), static), "nearly_empty").columns == ("age",)
+
+
+# --- text that is no category
+
+
+def numbered(count, text="note {}"):
+    return [text.format(i) for i in range(count)]
+
+
+def test_notes_are_no_categories(read):
+    found = finding(read(visits(100, times=(0.0, 1.0), x=numbered(200)), given_to(0)), "many_levels")
+    assert found.message == "'x' has 200 levels in 200 values: too many to be categories."
+    assert (found.count, found.columns) == (200, ("x",))
+    assert "Leave it out" in found.remedy
+
+
+@pytest.mark.parametrize(("levels", "patients"), [(20, 10), (25, 125)])
+def test_many_but_not_too_many_categories(read, levels, patients):
+    words = np.resize(numbered(levels), 2 * patients)
+    assert "many_levels" not in codes(read(visits(patients, times=(0.0, 1.0), x=words), given_to(0)))
+
+
+def test_static_notes(read):
+    static = {"patient": np.arange(30), "story": numbered(30)}
+    assert finding(read(visits(30), given_to(0), static), "many_levels").columns == ("story",)
+
+
+def test_levels_that_are_nearly_equal(read):
+    words = ["sinus", "sinus ", "Sinus", "flutter"] * 3
+    found = finding(read(visits(x=words), given_to(0)), "near_equal_levels")
+    assert found.message == "'x' has levels that differ only in case or white space: 'Sinus', 'sinus', 'sinus '."
+    assert found.remedy == "Write them alike."
+    assert "near_equal_levels" not in codes(read(visits(x=["sinus", "sinus 2", "flutter"] * 4), given_to(0)))
+
+
+def test_decimal_commas(read):
+    found = finding(read(visits(x=numbered(12, "3,{}")), given_to(0)), "decimal_commas")
+    assert "'x' is text with decimal commas (such as '3,0')" in found.message
+    assert found.remedy == "Write decimals with a point."
+    assert "decimal_commas" not in codes(read(visits(x=["a,b", "3,4", "left, right"] * 4), given_to(0)))
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        ["1950-02-03", "1961-12-30", "1949-07-08", None],
+        ["3.2.1950", "30.12.1961", "8.7.49", "1.1.1950"],
+        ["02/03/1950", "12/30/1961", "unknown", "1/1/50"],
+        ["2024-01-01 14:05", "2024-01-02T09:00", "2024/1/3", "2024-01-04"],
+    ],
+)
+def test_dates_as_text(read, dates):
+    static = {"patient": [0, 1, 2, 3], "born": dates}
+    found = finding(read(visits(), given_to(0), static), "dates_as_text")
+    assert found.columns == ("born",)
+    assert "such as the age" in found.remedy
+
+
+@pytest.mark.parametrize("words", [["1-2", "3-4", "5-6", "7-8"], ["10.1.5-a", "v1.2.3", "I/II", "2024"]])
+def test_text_that_is_no_date(read, words):
+    static = {"patient": [0, 1, 2, 3], "stage": words}
+    assert "dates_as_text" not in codes(read(visits(), given_to(0), static))
+
+
+def test_treatments_with_nearly_equal_names(read):
+    given = given_to(0, 1, 2) | {"treatment": ["pill", "Pill", "pill "]}
+    found = finding(read(visits(), given), "near_equal_treatments")
+    assert (found.count, found.columns) == (1, ("Pill", "pill", "pill "))
+    assert "near_equal_treatments" not in codes(read(visits(), given | {"treatment": ["pill", "pills", "pill 2"]}))
+
+
+def test_patients_with_nearly_equal_ids(read):
+    table = visits() | {"patient": np.repeat(["a", "A", "a ", "b"], 3)}
+    found = finding(read(table), "near_equal_patients")
+    assert (found.count, found.patients) == (1, ("a", "A", "a "))
+    assert "'a', 'A', 'a '" in found.message
+    assert "near_equal_patients" not in codes(read(visits() | {"patient": np.repeat(["a", "b", "1 11", "11 1"], 3)}))
+    assert "near_equal_patients" not in codes(read(visits()))
 
 
 # --- mixed units
@@ -231,6 +338,56 @@ def test_always_given(read):
     assert "always_given" not in codes(read(visits(), given_to(0, 0, 1, 2)))
 
 
+def test_a_dose_that_repeats_another(read):
+    given = given_to(0, 0, 0, 1, 1, dose=[5.0, 5.0, 5.0, 5.0, 5.0]) | {"time": [0.0, 0.0, 0.0, 0.0, 0.0]}
+    found = finding(read(visits(), given), "repeated_dose")
+    assert (found.count, found.patients, found.columns) == (3, (0, 1), ("pill",))
+    assert found.message.startswith("3 doses (pill) repeat another of the same time and amount (patients 0, 1).")
+    assert "Remove the rows" in found.remedy
+
+
+@pytest.mark.parametrize(
+    "other", [{"dose": [5.0, 6.0]}, {"time": [0.0, 0.5]}, {"treatment": ["pill", "shot"]}, {"patient": [0, 1]}]
+)
+def test_doses_that_differ_in_anything_do_not_repeat(read, other):
+    given = given_to(0, 0, dose=[5.0, 5.0]) | other
+    assert "repeated_dose" not in codes(read(visits(), given))
+
+
+def intervals(amounts, treatment="drip"):
+    rows = len(amounts)
+    return {
+        "patient": np.arange(rows),
+        "treatment": [treatment] * rows,
+        "start": [0.0] * rows,
+        "stop": [1.0] * rows,
+        "rate": amounts,
+    }
+
+
+def test_doses_and_rates_in_two_units(read):
+    amounts = np.random.default_rng(0).normal(500.0, 20.0, 60)  # ml
+    litres = np.where(np.arange(60) < 20, amounts / 1000.0, amounts)
+    found = finding(read(visits(60), given_to(*range(60), dose=litres)), "mixed_units")
+    assert (found.count, found.columns) == (20, ("pill",))
+    assert found.message == "Doses of 'pill' look like two units: near 0.496, and 40 near 505."
+    assert "Rates of 'drip' look like" in finding(read(visits(60), intervals(litres)), "mixed_units").message
+
+
+def test_doses_and_rates_apart_are_no_two_units(read):
+    amounts = np.random.default_rng(0).normal(500.0, 20.0, 60)
+    assert "mixed_units" not in codes(read(visits(60), given_to(*range(60), dose=amounts)))
+    both = {
+        "patient": np.tile(np.arange(60), 2),
+        "treatment": ["fluid"] * 120,
+        "start": [0.0] * 120,
+        "stop": [None] * 60 + [1.0] * 60,
+        "dose": [*amounts, *[None] * 60],
+        "rate": [*[None] * 60, *amounts / 1000.0],
+    }
+    assert "mixed_units" not in codes(read(visits(60), both))
+
+
 # --- the solver's cells
 
 
@@ -252,6 +409,14 @@ def test_repairs_are_reported_again(read):
     table["time"][1] = 0.0
     cohort = read(table, given_to(0), duplicates="mean")
     assert finding(cohort, "duplicate_times").count == 1
+
+
+def test_every_remedy_is_an_action(read):
+    static = {"patient": [0, 1, 2, 3], "site": ["north"] * 4}
+    table = visits(times=(0.0,), y=[None, 1.0, 2.0, 3.0], x=[1.0, 2.0, 3.0, 4.0])
+    found = [f for f in read(table, given_to(0, 1, 2, 3), static).check().findings if f.severity == "warning"]
+    assert {f.code for f in found} == {"patient_without_outcome", "single_record", "constant", "always_given"}
+    assert all(f.remedy.startswith(("Leave", "Compare")) for f in found)
 
 
 def test_an_empty_choice_can_be_checked(read):

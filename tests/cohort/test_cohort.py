@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import counterpath as cp
+from counterpath.cohort import fit_scaler
 
 VISITS = {
     "patient": ["a", "a", "a", "b", "b", "c"],
@@ -273,3 +274,97 @@ def test_the_example_ward_is_ready_to_use(ward):
     pandas = cp.load_example_ward(frames="pandas")
     assert isinstance(pandas.observations, pd.DataFrame)
     assert pandas.records.equals(ward.records)
+
+
+@pytest.fixture
+def january():
+    frame = pd.DataFrame(
+        {
+            "patient": ["B", "B", "A", "A"],
+            "time": pd.to_datetime(["2024-01-01", "2024-01-05", "2024-01-02", "2024-01-05"]),
+            "y": [1.0, 2.0, 3.0, 4.0],
+        }
+    )
+    return cp.Cohort.from_tables(frame, outcome="y", time_unit="day")
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        np.datetime64("2024-01-03"),
+        pd.Timestamp("2024-01-03"),
+        "2024-01-03",
+        np.array(["2024-01-03", "2024-01-03"], dtype="datetime64[ns]"),
+        pd.Series(pd.to_datetime(["2024-01-03", "2024-01-03"]), index=["A", "B"]),
+    ],
+    ids=lambda moment: type(moment).__name__,
+)
+def test_dates_of_every_library_are_dates(january, moment):
+    assert january.until(moment).history_end.tolist() == [2.0, 1.0]
+
+
+def test_a_labelled_series_goes_by_its_labels(january):
+    """`groupby` sorts by id, and a cohort keeps the order of its table."""
+    assert january.until(pd.Series({"A": 1.0, "B": 2.0})).history_end.tolist() == [2.0, 1.0]
+    with pytest.raises(cp.CohortError, match="No time was given for patients B, A"):
+        january.until(pd.Series([1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        ("soon", "'soon' is no time"),
+        (pd.Timedelta("1D"), "is a Timedelta, not a time"),
+        ([1.0, pd.Timestamp("2024-01-03")], "Give one kind"),
+        (np.datetime64("NaT"), "missing"),
+    ],
+)
+def test_what_is_no_time_is_refused(january, time, message):
+    with pytest.raises(cp.CohortError, match=message):
+        january.until(time)
+
+
+def test_rounding_does_not_lose_an_outcome_at_the_longest_horizon(read):
+    cohort = read({"patient": [1] * 3, "time": [0.0, 12.1, 18.1], "y": [1.0, 2.0, 3.0]}, time_unit="hour")
+    later = cohort.cut(12.1, max_horizon=6.0).outcomes()
+    assert later["elapsed"].to_list() == [6.0]
+
+
+def test_new_patients_are_read_like_the_training_patients(ward):
+    """Whatever levels, treatments and doses the new table happens to hold."""
+    new = pl.DataFrame(
+        {
+            "patient": ["N1", "N1"],
+            "time": [datetime(2032, 1, 1, 8), datetime(2032, 1, 1, 10)],
+            "pressure": [60, 65],
+            "heart_rate": [100, 98],
+            "rhythm": ["sinus", None],
+        }
+    )
+    static = pl.DataFrame({"patient": ["N1"], "age": [50], "sex": ["male"]})
+    cohort = cp.Cohort.from_tables(new, static=static, like=ward)
+    assert cohort.schema == ward.schema
+    assert cohort.observations["rhythm"].to_list() == ["sinus", None]
+    assert cp.Plan.dose("fluid").resolve(cohort).amount.tolist() == [500.0]
+    fit_scaler(ward).require_same(cohort.schema)
+    with pytest.raises(cp.CohortError, match="'flutter' is not a level of 'rhythm'"):
+        cp.Cohort.from_tables(new.with_columns(rhythm=pl.lit("flutter")), static=static, like=ward)
+    alone = cp.Cohort.from_tables(new, static=static, outcome="pressure", time_unit="hour")
+    with pytest.raises(cp.CohortError, match="like=train"):
+        fit_scaler(ward).require_same(alone.schema)
+
+
+def test_either_roles_or_a_cohort_to_be_like(ward):
+    with pytest.raises(cp.CohortError, match=r"or like=…"):
+        cp.Cohort.from_tables(ward.observations)
+    with pytest.raises(cp.CohortError, match="`like` predicts pressure"):
+        cp.Cohort.from_tables(ward.observations, outcome="heart_rate", like=ward)
+
+
+def test_what_a_cohort_gives_back_can_be_read_again(ward):
+    again = cp.Cohort.from_tables(ward.observations, ward.treatments, ward.static, like=ward, time_zero="as given")
+    assert again.equals(ward)
+    edited = ward.observations.with_columns(pl.col("pressure") + 1)
+    changed = cp.Cohort.from_tables(edited, ward.treatments, ward.static, like=ward, time_zero="as given")
+    assert changed.origins.equals(ward.origins)
+    np.testing.assert_array_equal(changed.follow_up_end, ward.follow_up_end)

@@ -83,3 +83,97 @@ def test_what_cannot_be_drafted(tmp_path, table, outcome, message):
 def test_no_folder_to_draft_from(tmp_path):
     with pytest.raises(cp.CohortError, match="There is no folder"):
         draft_schema(tmp_path / "nowhere")
+
+
+# --- numbers or categories
+
+
+def drafted(folder, observations, **tables):
+    for name, text in (tables | {"observations": observations}).items():
+        (folder / f"{name}.csv").write_text(text, encoding="utf-8")
+    return tomllib.loads(draft_schema(folder).read_text(encoding="utf-8"))
+
+
+def kinds(variables):
+    return {variable["name"]: variable["kind"] for variable in variables}
+
+
+CRP = [*(str(i) for i in range(19)), "<0.5"]
+
+
+def test_one_bad_cell_does_not_make_a_category_of_numbers(tmp_path):
+    rows = "".join(f"1,{i},{i},{crp}\n" for i, crp in enumerate(CRP))
+    schema = drafted(tmp_path, f"patient,time,y,crp\n{rows}", static="patient,age\n1,70\n2,80\n3,ca. 90\n")
+    assert kinds(schema["covariates"]) == {"crp": "numeric"}
+    assert kinds(schema["static"]) == {"age": "numeric"}
+    with pytest.raises(cp.CohortError, match=r"Patient 1: 1 value of 'crp' is text \(such as '<0.5'\)"):
+        cp.read_cohort(tmp_path)
+
+
+def test_one_rule_for_long_tables_and_wide_ones(tmp_path):
+    rows = "".join(f"1,{i},y,{i}\n1,{i},crp,{crp}\n1,{i},mood,m{i % 3}\n" for i, crp in enumerate(CRP))
+    schema = drafted(tmp_path, f"patient,time,variable,value\n{rows}")
+    assert kinds(schema["covariates"]) == {"crp": "numeric", "mood": "categorical"}
+    with pytest.raises(cp.CohortError, match="1 value of 'crp' is text"):
+        cp.read_cohort(tmp_path)
+
+
+def test_an_empty_column_is_no_category_and_no_outcome(tmp_path):
+    schema = drafted(tmp_path, "patient,time,z,mood,y\n1,0,,good,1\n1,1,,bad,2\n")
+    assert kinds(schema["covariates"]) == {"z": "numeric", "mood": "categorical"}
+    assert schema["outcomes"][0]["name"] == "y"
+
+
+# --- the end of follow-up
+
+NUMBERED = "patient,time,y\n1,0,1\n1,5,2\n2,0,3\n2,4,5\n3,0,1\n3,3,1\n"
+DATED = "patient,time,y\n1,2024-01-01 08:00,1\n1,2024-01-03 14:00,2\n2,2024-02-01 10:00,3\n"
+ONCE = "patient,time,y\n1,0,1\n2,0,3\n3,0,1\n"
+
+
+@pytest.mark.parametrize(
+    ("observations", "static", "end"),
+    [
+        (NUMBERED, "patient,death\n1,0\n2,1\n3,0\n", None),
+        (ONCE, "patient,death\n1,0\n2,1\n3,0\n", None),
+        (NUMBERED, "patient,death\n1,no\n2,yes\n3,no\n", None),
+        (NUMBERED, "patient,death\n1,true\n2,false\n3,true\n", None),
+        (NUMBERED, "patient,death\n1,2024-01-09\n2,2024-01-09\n3,\n", None),
+        (NUMBERED, "patient,discharge\n1,2\n2,2\n3,9\n", None),
+        (NUMBERED, "patient,discharge\n1,\n2,\n3,\n", None),
+        (NUMBERED, "patient,death\n1,5\n2,9\n3,\n", "death"),
+        (NUMBERED, "patient,discharge\n1,8\n2,9\n3,2\n", "discharge"),
+        (NUMBERED, "patient,Death,futime\n1,0,8\n2,1,9\n3,0,7\n", "futime"),
+        (DATED, "patient,discharge\n1,2024-01-03 18:00\n2,2024-02-03 10:00\n", "discharge"),
+        (DATED, "patient,discharge\n1,2024-01-03\n2,2024-02-01\n", "discharge"),
+        (DATED, "patient,discharge\n1,2\n2,5\n", None),
+    ],
+)
+def test_an_end_of_follow_up_is_a_time_after_the_records(tmp_path, observations, static, end):
+    schema = drafted(tmp_path, observations, static=static)
+    assert schema.get("follow_up_end") == end
+    columns = static.splitlines()[0].split(",")[1:]
+    assert [variable["name"] for variable in schema["static"]] == [name for name in columns if name != end]
+
+
+# --- the time of a treatment
+
+
+@pytest.mark.parametrize(
+    ("observations", "treatments", "start"),
+    [
+        (NUMBERED, "patient,treatment,given_at,dose\n1,pill,0.5,5\n", "given_at"),
+        (NUMBERED, "patient,treatment,day,dose\n1,pill,0.5,5\n", "day"),
+        (NUMBERED, "patient,treatment,dosing_time,weight\n1,pill,0.5,5\n", "dosing_time"),
+        (DATED, "patient,treatment,administered,dose\n1,pill,2024-01-02 09:00,5\n", "administered"),
+        (NUMBERED, "patient,treatment,time,entered_at\n1,pill,0.5,5\n", None),
+        (NUMBERED, "patient,treatment,start,entered_at\n1,pill,0.5,5\n", None),
+        (NUMBERED, "patient,treatment,weight,dose\n1,pill,0.5,5\n", None),
+        (DATED, "patient,treatment,ordered,administered\n1,pill,2024-01-02,2024-01-03\n", None),
+    ],
+)
+def test_the_time_of_treatments_under_another_name(tmp_path, observations, treatments, start):
+    schema = drafted(tmp_path, observations, treatments=treatments)
+    assert schema.get("columns", {}).get("start") == start
+    if start is not None:
+        assert cp.read_cohort(tmp_path).events.rows == 1

@@ -261,3 +261,47 @@ def test_a_cohort_without_patients_is_not_saved(ward, tmp_path):
     with pytest.raises(cp.CohortError, match="without patients"):
         ward[:0].save(tmp_path / "empty")
     assert not (tmp_path / "empty").exists()
+
+
+# --- CSV as spreadsheets write it
+
+
+@pytest.mark.parametrize("mark", [";", "\t", ","])
+def test_the_separator_is_found_in_the_header(tmp_path, mark):
+    text = "patient,time,y,note\n1,0,1.5,ok\n1,2,2.5,a|b\n".replace(",", mark)
+    cohort = cp.read_cohort(write(tmp_path / "c", observations=text))
+    assert cohort.observations.rows() == [(1, 0.0, 1.5, "ok"), (1, 2.0, 2.5, "a|b")]
+
+
+def test_a_semicolon_in_a_comma_separated_table_is_text(tmp_path):
+    text = "patient,time,y,note;remark\n1,0,1,a;b\n"
+    assert cp.read_cohort(write(tmp_path / "c", observations=text)).observations["note;remark"].to_list() == ["a;b"]
+
+
+def test_decimal_commas_between_semicolons_are_named(tmp_path):
+    with pytest.raises(cp.CohortError, match=r"such as '3,4'.*Write decimals with a point"):
+        cp.read_cohort(write(tmp_path / "c", observations="patient;time;y\n1;0;3,4\n"))
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+@pytest.mark.parametrize("rows", [1, 5000])  # beyond what is read to see the header
+def test_another_encoding_is_refused_with_the_remedy(tmp_path, encoding, rows):
+    text = "patient,time,y,mood\n" + "1,0,1,ok\n" * rows + "2,0,1,müde\n"
+    folder = write(tmp_path / "c")
+    (folder / "observations.csv").write_bytes(text.encode(encoding))
+    with pytest.raises(cp.CohortError, match=r"observations.csv is not UTF-8. Save it as UTF-8."):
+        cp.read_cohort(folder)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path):
+    assert len(cp.read_cohort(write(tmp_path / "c", observations="\ufeffpatient,time,y\n1,0,1\n"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [("patient,time,y,y", "two columns called 'y'"), ('patient,time,"y",y', "'y'"), ("patient,y,,", "without a name")],
+)
+def test_two_columns_of_one_name(tmp_path, header, said):
+    folder = write(tmp_path / "c", observations=f"{header}\n1,0,1,2\n")
+    with pytest.raises(cp.CohortError, match=f"observations.csv has .*{said}.*Rename or remove one"):
+        cp.read_cohort(folder)

@@ -42,6 +42,16 @@ def test_a_lookback_counts_from_the_end_of_the_history():
     assert choose_grid(records_of(*times), ends, lookback=4.0).edges.tolist() == [0.0, 2.0, 3.0, 4.0]
 
 
+def test_the_longest_window_starts_at_its_first_record_to_the_bit():
+    """18.3 - (18.3 - 0.3) is above 0.3."""
+    rng = np.random.default_rng(0)
+    for _ in range(2_000):
+        times = np.unique(np.round(rng.uniform(0, 20, size=rng.integers(2, 12)), 1))
+        records, ends = records_of(times), ends_of(times)
+        lookback = choose_grid(records, ends).lookback
+        assert window_starts(records, ends, lookback)[0] == times[0]
+
+
 def test_one_time_only_still_makes_a_grid():
     assert choose_grid(records_of([5.0]), ends_of([5.0])).edges.tolist() == [0.0, 1.0]
 

@@ -21,7 +21,8 @@ def test_duplicates(read, choice, y, rhythm):
     assert cohort.observations["rhythm"].to_list() == [rhythm, "a", "b"]
     (repair,) = cohort.repairs
     assert (repair.code, repair.count, repair.patients, repair.columns) == ("duplicate_times", 2, (1,), ("y", "rhythm"))
-    assert repair.message == f"2 duplicate values in y, rhythm replaced by the {choice}."
+    rule = "the mean (of categories the last)" if choice == "mean" else f"the {choice}"
+    assert repair.message == f"2 duplicate values in y, rhythm replaced by {rule}."
 
 
 def test_a_lone_value_keeps_its_bits_beside_a_mean(read):
@@ -52,8 +53,14 @@ def test_merge_within_joins_records_at_the_time_of_the_last(read):
     assert cohort.records.times.tolist() == [0.0, 1.25, 0.0]
     np.testing.assert_array_equal(cohort.records.values, [[0.0, np.nan], [1.5, 3.0], [9.0, 1.0]])
     (repair,) = cohort.repairs
-    assert (repair.code, repair.count) == ("merged_records", 1)
-    assert repair.message == "1 record within 0.25 days of another joined it."
+    assert (repair.code, repair.count, repair.patients) == ("merged_records", 1, (1,))
+    assert repair.message == "1 record within 0.25 days of another joined it (by mean)."
+
+
+def test_merged_records_follow_the_choice_for_duplicates(read):
+    table = {"patient": [1, 1], "time": [1.0, 1.25], "y": [2.0, 4.0]}
+    assert read(table, merge_within=0.25, duplicates="last").records.values.tolist() == [[4.0]]
+    assert read(table, merge_within=0.25).records.values.tolist() == [[3.0]]
 
 
 def test_a_chain_of_near_records_does_not_creep(read):

@@ -10,9 +10,9 @@ from counterpath.cohort.transforms import Log, Robust, Standard, fit_transform, 
 
 FAMILIES = [
     Standard(),
-    Log(knee=1.0),
-    Log(lower=-40.0, knee=250.0),
-    Log(knee=1e-6),
+    Log(foot=1e-12, knee=1.0),
+    Log(lower=-40.0, foot=0.5, knee=250.0),
+    Log(foot=1e-9, knee=1e-6),
     Robust(centre=0.0, scale=1.0),
     Robust(centre=120.0, scale=0.03),
     Robust(centre=-1e-3, scale=1e4),
@@ -99,7 +99,7 @@ def test_the_likelihood_is_that_of_scipy():
     outcome = np.exp(np.random.default_rng(0).normal(0.5, 0.7, 500))
     logs = np.log(outcome)
     exact = np.mean(lognorm.logpdf(outcome, s=logs.std(), scale=np.exp(logs.mean())))
-    mine = normal_log_likelihood(Log(knee=float(outcome.max())), outcome)
+    mine = normal_log_likelihood(Log(foot=float(outcome.min()), knee=float(outcome.max())), outcome)
     assert mine - 0.5 * (1 + np.log(2 * np.pi)) == pytest.approx(exact, abs=1e-12)
 
 
@@ -121,7 +121,9 @@ def test_log_is_taken_from_the_lower_bound():
 
 @pytest.mark.parametrize("outcome", [[1.0, 0.0, -2.0], [-1.0, -2.0, -3.0]])
 def test_log_refuses_what_is_not_positive_and_names_the_remedy(outcome):
-    with pytest.raises(cp.CohortError, match=r"needs outcomes above 0, and \d are not. Use transform='robust'"):
+    with pytest.raises(
+        cp.CohortError, match=r"needs training outcomes above 0, and \d are not. Use transform='robust'"
+    ):
         fit_transform("log", np.array(outcome), None)
 
 
@@ -136,3 +138,11 @@ def test_robust_takes_its_constants_from_the_middle():
 def test_nothing_to_fit():
     with pytest.raises(cp.CohortError, match="no outcome"):
         fit_transform("auto", np.array([]), None)
+
+
+def test_a_patient_at_the_bound_can_be_used_though_no_training_patient_was_there():
+    transform = fit_transform("log", np.array([0.5, 2.0, 8.0]), 0.0)
+    scaled = transform.forward(np.array([0.0, 0.25, 0.5]))
+    assert np.isfinite(scaled).all()
+    np.testing.assert_allclose(transform.inverse(scaled), [0.0, 0.25, 0.5], atol=1e-12)
+    assert transform.inverse(np.array([-50.0]))[0] == 0.0

@@ -96,3 +96,38 @@ def test_options_of_from_tables_work_here():
 def test_a_missing_column_is_named():
     with pytest.raises(cp.CohortError, match=r"The wide table has no column 'rat'. Did you mean 'rate'\?"):
         wide(infusions={"drip": "rat"})
+
+
+def test_times_as_text_are_numbers_before_they_are_sorted():
+    frame = pl.DataFrame(
+        {"id": [1] * 3, "t": ["9", "10", "11"], "y": ["1", "2", "3"], "w": [70.0, 71.0, 70.0], "r": ["2", "2", "0"]}
+    )
+    cohort = cp.Cohort.from_frame(
+        frame, patient="id", time="t", outcome="y", time_unit="hour", covariates="w", changes_only="w", infusions="r"
+    )
+    assert cohort.observations["w"].to_list() == [70.0, 71.0, 70.0]
+    assert cohort.treatments.select("start", "stop", "rate").rows() == [(0.0, 2.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"outcome": "conc", "covariates": ["conc"]}, "'conc' is named twice"),
+        ({"time": "dose"}, "Rename it"),
+        ({"infusions": ["sex"]}, "text"),
+    ],
+)
+def test_roles_that_clash_are_named(options, message):
+    frame = pl.DataFrame({"id": [1, 1], "day": [0.0, 1.0], "dose": [1.0, 2.0], "conc": [1.0, 2.0], "sex": ["f", "f"]})
+    settings = {"patient": "id", "time": "day", "outcome": "conc", "time_unit": "day"} | options
+    with pytest.raises(cp.CohortError, match=message):
+        cp.Cohort.from_frame(frame, **settings)
+
+
+def test_a_row_that_only_records_a_dose_is_no_visit_and_no_repair():
+    frame = pl.DataFrame(
+        {"id": [1, 1, 1], "day": [0.0, 1.0, 2.0], "dose": [5.0, None, None], "conc": [None, 2.0, None]}
+    )
+    cohort = cp.Cohort.from_frame(frame, patient="id", time="day", outcome="conc", time_unit="day", treatments="dose")
+    assert cohort.records.times.tolist() == [1.0]
+    assert [(r.code, r.count) for r in cohort.repairs] == [("row_without_value", 1)]

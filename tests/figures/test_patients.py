@@ -49,3 +49,11 @@ def test_open_infusions_and_patients_without_treatment(ward):
 def test_an_unknown_patient_is_named(ward):
     with pytest.raises(cp.CohortError, match="W99"):
         cp.draw_patients(ward, ["W99"])
+
+
+def test_one_patient_by_name_and_what_cannot_be_drawn(ward):
+    assert len(cp.draw_patients(ward, "W01").axes) == 2
+    with pytest.raises(cp.CohortError, match="no patient to draw"):
+        cp.draw_patients(ward[:0])
+    with pytest.raises(cp.CohortError, match="Did you mean 'pressure'"):
+        cp.draw_patients(ward, outcome="presure")

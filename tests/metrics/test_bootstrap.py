@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from counterpath.metrics import Ratio, bootstrap, mean_by_patient, paired_ratio
+from counterpath.metrics import Ratio, mean_by_patient, paired_ratio, patient_resampling
 
 
 def two_methods(rng, number=100):
@@ -76,7 +76,7 @@ def test_interval_follows_the_level_and_the_seed():
 def test_chunks_do_not_change_the_interval(monkeypatch):
     scores, reference, patients = two_methods(np.random.default_rng(6))
     whole = paired_ratio(scores, reference, patients, resamples=50)
-    monkeypatch.setattr(bootstrap, "CHUNK_VALUES", 700)  # seven resamples at a time
+    monkeypatch.setattr(patient_resampling, "CHUNK_VALUES", 700)  # seven resamples at a time
     assert paired_ratio(scores, reference, patients, resamples=50) == whole
 
 

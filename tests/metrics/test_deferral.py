@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from counterpath.metrics import deferral_curve
+from counterpath.metrics.patient_resampling import resampled_patients
 
 ERRORS = hnp.arrays(float, (15,), elements=st.floats(0, 10).map(lambda x: round(x, 3) + 0.001))
 
@@ -98,6 +99,67 @@ def test_the_curve_keeps_its_own_shares():
     curve = deferral_curve(np.ones(3), np.ones(3), shares)
     shares[1] = 0.9
     assert curve.shares[1] == 0.5
+
+
+def visits_of(rng, number=150):
+    """Three visits per patient: the spread is the patient's own, known up to a factor, and so is a quirk of the error."""
+    patients = np.repeat(np.arange(number), 3)
+    spread = rng.uniform(0.2, 2, size=number)[patients]
+    error = spread**2 * rng.gamma(1, size=number)[patients] * rng.gamma(2, size=patients.size)
+    return error, spread * rng.uniform(0.7, 1.3, size=patients.size), patients
+
+
+def test_interval_of_the_area_covers_the_truth_and_needs_the_patients():
+    rng = np.random.default_rng(0)
+    error, uncertainty, _ = visits_of(rng, number=500_000)
+    truth, repeats = deferral_curve(error, uncertainty).area, 300
+    hits = {"patients": [], "points": []}
+    for seed in range(repeats):
+        error, uncertainty, patients = visits_of(rng)
+        for name, labels in (("patients", patients), ("points", np.arange(patients.size))):
+            lower, upper = deferral_curve(error, uncertainty, patients=labels, resamples=200, seed=seed).area_interval()
+            hits[name].append(lower <= truth <= upper)
+    standard_error = np.sqrt(0.95 * 0.05 / repeats)
+    # 3 standard errors, and two points for the percentile bootstrap at 150 patients and 200 resamples
+    assert abs(np.mean(hits["patients"]) - 0.95) < 3 * standard_error + 0.02
+    assert np.mean(hits["points"]) < 0.95 - 6 * standard_error
+
+
+def test_a_resample_is_the_curve_of_the_patients_drawn():
+    error, uncertainty, patients = visits_of(np.random.default_rng(1), number=20)
+    uncertainty = np.round(uncertainty, 1)  # with ties
+    curve = deferral_curve(error, uncertainty, patients=patients, resamples=3, seed=5)
+    (drawn,) = resampled_patients(20, 3, 5)
+    assert curve.resampled is not None
+    for row, chosen in zip(curve.resampled, drawn, strict=True):
+        points = (3 * chosen[:, None] + np.arange(3)).ravel()
+        np.testing.assert_allclose(row, deferral_curve(error[points], uncertainty[points]).error, rtol=1e-12)
+
+
+def test_patients_add_an_interval_and_change_nothing_else():
+    error, uncertainty, patients = visits_of(np.random.default_rng(2))
+    plain = deferral_curve(error, uncertainty)
+    curve = deferral_curve(error, uncertainty, patients=patients.astype(str))
+    np.testing.assert_array_equal(curve.error, plain.error)
+    lower, upper = curve.interval()
+    assert (lower <= curve.error).all()
+    assert (curve.error <= upper).all()
+    np.testing.assert_allclose([lower[0], upper[0]], 1.0)  # keeping all is certain
+    wide, narrow = curve.area_interval(), curve.area_interval(level=0.5)
+    assert wide[0] < narrow[0] < curve.area < narrow[1] < wide[1]
+    assert str(curve).startswith(f"area {curve.area:.3f} (95% interval {wide[0]:.3f} to {wide[1]:.3f}) over")
+
+
+def test_what_has_no_interval_is_refused():
+    error, uncertainty = np.array([0.0, 0.0, 1.0]), np.arange(3.0)
+    with pytest.raises(ValueError, match="Pass `patients` to `deferral_curve`"):
+        deferral_curve(error, uncertainty).area_interval()
+    with pytest.raises(ValueError, match="at least two patients"):
+        deferral_curve(error, uncertainty, patients=np.zeros(3))
+    with pytest.raises(ValueError, match="too few patients carry them"):
+        deferral_curve(error, uncertainty, patients=np.arange(3))
+    with pytest.raises(ValueError, match="must lie between 0 and 1"):
+        deferral_curve(np.ones(3), uncertainty, patients=np.arange(3)).area_interval(level=95)
 
 
 def test_text():

@@ -132,6 +132,36 @@ def test_what_is_older_than_the_lookback_is_in_the_first_state():
     np.testing.assert_array_equal(increments.steps[0, :, names.index("y:count")], [0.0, 1.0])
 
 
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_every_record_may_be_a_cut_with_times_in_tenths(interpolation):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        times = np.unique(np.round(rng.uniform(0, 20, size=rng.integers(2, 12)), 1))
+        cohort = Cohort.from_tables(
+            pl.DataFrame({"patient": 1, "time": times, "y": np.sin(times)}),
+            outcome="y",
+            time_unit="day",
+            time_zero="as given",
+        )
+        grid = choose_grid(cohort.records, cohort.history_end)
+        start = window_starts(cohort.records, cohort.history_end, grid.lookback)
+        path = path_of(cohort, grid, start, interpolation)
+        assert (partial_steps(path, grid, start=start, cuts=times[None]).durations >= 0).all()
+
+
+def test_a_window_that_starts_a_rounding_after_its_end_has_no_length():
+    cohort = _three_visits()
+    grid, end = Grid(np.array([0.0, 2.0, 20.0])), np.array([10.0])
+    start = np.nextafter(end, 11.0)
+    path = path_of(cohort, grid, start)
+    increments = path_increments(path, grid, start=start, end=end)
+    np.testing.assert_array_equal(increments.durations, 0.0)
+    np.testing.assert_array_equal(increments.steps, 0.0)
+    np.testing.assert_array_equal(partial_steps(path, grid, start=start, cuts=end[:, None]).durations, 0.0)
+    with pytest.raises(PathError, match="A window of -1 does not fit"):
+        path_increments(path, grid, start=end + 1.0, end=end)
+
+
 def test_a_window_longer_than_the_grid_is_refused():
     cohort = _three_visits()
     grid = Grid(np.array([0.0, 2.0, 6.0]))

@@ -1,8 +1,12 @@
+import tracemalloc
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from counterpath.paths import ragged_search
 from counterpath.paths.ragged_search import last_present, rows_before, running_sum
 
 LENGTHS = st.lists(st.integers(0, 9), min_size=1, max_size=5)
@@ -24,6 +28,32 @@ def test_running_sum_is_a_cumsum_per_patient_to_the_bit(lengths, data):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     expected = np.concatenate([np.cumsum(v, axis=0) for v in values])
     np.testing.assert_array_equal(running_sum(offsets, np.concatenate(values)), expected)
+
+
+@given(lengths=LENGTHS, data=st.data(), cells=st.integers(1, 30))
+def test_blocks_do_not_change_a_running_sum(lengths, data, cells):
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    values = data.draw(hnp.arrays(np.float64, (int(offsets[-1]), 2), elements=st.floats(-1e6, 1e6)))
+    whole = running_sum(offsets, values)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ragged_search, "PADDED_CELLS", cells)
+        np.testing.assert_array_equal(running_sum(offsets, values), whole)
+
+
+def test_one_patient_with_very_many_rows_does_not_cost_memory_for_everybody():
+    """Padded to the longest, 4,000 patients with 20,000 rows would be 640 MB."""
+    lengths = np.full(4_000, 5)
+    lengths[1_234] = 20_000
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    values = np.random.default_rng(0).normal(size=(int(offsets[-1]), 1))
+    tracemalloc.start()
+    sums = running_sum(offsets, values)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30e6
+    for patient in (0, 1_234, 3_999):
+        own = slice(offsets[patient], offsets[patient + 1])
+        np.testing.assert_array_equal(sums[own], np.cumsum(values[own], axis=0))
 
 
 def test_last_present_stays_within_the_patient():

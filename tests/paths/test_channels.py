@@ -1,0 +1,96 @@
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpath.cohort import Cohort, Grid, Scaler
+from counterpath.cohort.scaling import Scale
+from counterpath.cohort.schema import Amounts, Schema, Treatment, Variable
+from counterpath.paths import INTERPOLATIONS, control_path
+from counterpath.paths.channels import history_channels, plan_channels
+
+GRID = Grid(np.array([0.0, 1.0, 3.0, 10.0]))
+
+
+@pytest.fixture
+def cohort() -> Cohort:
+    """A covariate `time` beside the clock, and `insulin` as a lab value and as a drug."""
+    observations = pl.DataFrame(
+        {
+            "id": [1, 1, 1],
+            "day": [0.0, 2.0, 6.0],
+            "y": [1.0, 2.0, 4.0],
+            "time": [7.0, 8.0, 9.0],
+            "insulin": [3.0, 5.0, 6.0],
+        }
+    )
+    treatments = pl.DataFrame({"id": [1], "treatment": ["insulin"], "start": [1.0], "dose": [10.0]})
+    return Cohort.from_tables(
+        observations, treatments, outcome="y", patient="id", time="day", time_unit="day", time_zero="as given"
+    )
+
+
+def values_of(cohort, interpolation, time):
+    identity = Scaler(
+        variables=tuple(Scale(name=v.name) for v in cohort.schema.variables), static=(), doses=(10.0,), rates=(1.0,)
+    )
+    path = control_path(cohort, identity, GRID, window_start=np.zeros(1), interpolation=interpolation)
+    return dict(zip(path.channels, path.values(np.array([[time]]))[0, 0], strict=True))
+
+
+def test_names_that_would_coincide_say_what_they_are(cohort):
+    names = [channel.name for channel in history_channels(cohort.schema)]
+    assert len(set(names)) == len(names)
+    assert {"time", "time:value", "insulin", "insulin:count", "insulin:count:given", "insulin:dose"} <= set(names)
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_channels_of_one_name_keep_their_own_values(cohort, interpolation):
+    found = values_of(cohort, interpolation, 6.0)
+    assert found["time"] == pytest.approx(0.6)
+    assert found["time:value"] == 9.0
+    assert found["insulin"] == 6.0
+    assert (found["insulin:count"], found["insulin:count:given"], found["insulin:dose"]) == (3.0, 1.0, 1.0)
+
+
+def test_smooth_paths_interpolate_the_covariate_and_not_the_clock(cohort):
+    found = values_of(cohort, "linear", 4.0)
+    assert found["time"] == pytest.approx(0.4)
+    assert found["time:value"] == 8.5
+
+
+def test_rectilinear_moves_the_clock_and_not_the_covariate_called_time(cohort):
+    identity = Scaler(
+        variables=tuple(Scale(name=v.name) for v in cohort.schema.variables), static=(), doses=(10.0,), rates=(1.0,)
+    )
+    path = control_path(cohort, identity, GRID, window_start=np.zeros(1), interpolation="rectilinear")
+    moved = path.moved_in_time(np.array([[1.0]]), np.array([[3.0]]))
+    assert moved is not None
+    found = dict(zip(path.channels, moved[0, 0], strict=True))
+    assert found["time"] == pytest.approx(0.3)
+    assert found["time:value"] == 7.0
+
+
+NAMES = st.sampled_from(
+    ["time", "elapsed", "a", "a:count", "a:slope", "a:count:given", "b=x", "b", "a:dose", "a:value"]
+)
+
+
+@given(st.lists(NAMES, min_size=1, unique=True), st.lists(NAMES, unique=True), st.integers(1, 3))
+def test_names_are_unique_whatever_things_are_called(variables, treatments, outcomes):
+    amounts = Amounts(usual=1.0, lowest=1.0, highest=1.0)
+    schema = Schema(
+        time_unit="day",
+        time_column="day",
+        outcomes=tuple(Variable(name=name) for name in variables[:outcomes]),
+        covariates=tuple(
+            Variable(name=name, kind="categorical", levels=("x", "y")) if name == "b" else Variable(name=name)
+            for name in variables[outcomes:]
+        ),
+        treatments=tuple(Treatment(name=name, dose=amounts, rate=amounts) for name in treatments),
+    )
+    for channels in (history_channels(schema), plan_channels(schema)):
+        assert len({channel.name for channel in channels}) == len(channels)
+        assert sum(channel.role == "time" for channel in channels) == 1
+        assert sum(channel.role == "given" for channel in channels) == len(treatments)
