@@ -164,8 +164,8 @@ def _near_coincident(cohort: Cohort) -> list[Finding]:
     who = cohort.patients.gather(np.unique(records.patient_of_row[1:][near]))
     count = int(near.sum())
     message = (
-        f"{counted(count, 'record')} follow another within {NEAR * typical:.3g} {cohort.schema.time_unit}s "
-        f"({name_patients(who)}), while the usual gap is {typical:.3g}."
+        f"{counted(count, 'record')} {'follows' if count == 1 else 'follow'} another within "
+        f"{NEAR * typical:.3g} {cohort.schema.time_unit}s ({name_patients(who)}), while the usual gap is {typical:.3g}."
     )
     remedy = f"If they are one visit, pass merge_within={_rounded_up(NEAR * typical):.2g}."
     return [Finding("near_coincident", "warning", message, remedy, count, tuple(who))]

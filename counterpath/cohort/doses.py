@@ -119,7 +119,7 @@ def _amounts(table: pl.DataFrame, column: str, ids: pl.Series) -> Float64[np.nda
     """The column's numbers; NaN where it is empty or not there."""
     if column not in table.columns:
         return np.full(table.height, np.nan)
-    return read_variable(table[column], DeclaredVariable(name=column, kind="numeric"), ids)[1]
+    return read_variable(table[column], DeclaredVariable(name=column), ids, numeric=True)[1]
 
 
 def _require(good: np.ndarray, ids: pl.Series, what: str, remedy: str, code: str) -> None:

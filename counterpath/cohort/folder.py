@@ -108,9 +108,10 @@ def read_table(folder: Path, name: str, patient: str) -> Any:
     try:
         table = pl.read_parquet(found[0]) if found[0].suffix == ".parquet" else _read_csv(found[0], patient)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        if "utf-8" in str(error):
-            raise CohortError(f"{found[0]} is not UTF-8. Save it as UTF-8.") from error
-        raise CohortError(f"{found[0]} cannot be read: {str(error).splitlines()[0]}") from error
+        reason = str(error).splitlines()[0]
+        if "utf-8" in reason:
+            raise CohortError(f"{found[0]} is not UTF-8. Save it as UTF-8. ({reason})") from error
+        raise CohortError(f"{found[0]} cannot be read: {reason}") from error
     return table.with_columns(pl.selectors.float().fill_nan(None))
 
 

@@ -54,7 +54,7 @@ def tables_from_frame(
         frame = frame.with_columns(times_from_text(frame[time], ids, "wide").alias(time))
     amounts = [*treatments.values(), *infusions.values()]
     frame = frame.with_columns(
-        pl.Series(c, read_variable(frame[c], DeclaredVariable(name=c, kind="numeric"), ids)[1]).fill_nan(None)
+        pl.Series(c, read_variable(frame[c], DeclaredVariable(name=c), ids, numeric=True)[1]).fill_nan(None)
         for c in amounts
     )
     unknown = [column for column in changes_only if column not in (*outcomes, *covariates)]

@@ -560,7 +560,7 @@ def test_an_empty_csv_file(tmp_path):
 def test_a_csv_file_of_another_encoding(tmp_path):
     folder = folder_with(tmp_path)
     (folder / "observations.csv").write_bytes("patient,time,y\nJosé,0,1\n".encode("latin1"))
-    refused(lambda: cp.read_cohort(folder), "observations.csv is not UTF-8", "utf-8")
+    refused(lambda: cp.read_cohort(folder), "observations.csv is not UTF-8. Save it as UTF-8.")
 
 
 def test_a_parquet_file_that_is_none(tmp_path):
