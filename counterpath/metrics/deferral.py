@@ -121,8 +121,8 @@ def deferral_curve(
     How to read it:
         Without unit, 1 at share 0. Good falls steadily below 1: the model knows where it is wrong. At 1
         the uncertainty is no better than chance, above 1 it points at the wrong patients. `area` sums it up,
-        lower is better; `area_interval` tells whether it may be chance. Where errors grow with the size of the outcome, an uncertainty that merely ranks
-        size looks good too: look at a relative scale as well.
+        lower is better; `area_interval` tells whether it may be chance. Where errors grow with the size of
+        the outcome, an uncertainty that merely ranks size looks good too: look at a relative scale as well.
     """
     error, uncertainty = aligned_points(error=error, uncertainty=uncertainty)
     if error.ndim != 1:

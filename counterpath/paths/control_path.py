@@ -75,6 +75,7 @@ def control_path(
     """
     from counterpath.paths.hold import HoldPath
 
+    scaler.require_same(cohort.schema)
     hold: HoldPath = HoldPath.of(cohort, scaler, grid, window_start)
     if interpolation == "hold":
         return hold

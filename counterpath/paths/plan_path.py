@@ -47,4 +47,5 @@ def plan_path(plan: Plan, history: Cohort, scaler: Scaler, *, max_horizon: float
         scaler: Fitted on training patients.
         max_horizon: The longest horizon of the model; the length of its clock.
     """
+    scaler.require_same(history.schema)
     return PlanPath(TreatmentPath(history.schema, scaler, plan.resolve(history), max_horizon))

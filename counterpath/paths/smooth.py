@@ -113,8 +113,8 @@ class SmoothPath(ControlPath):
         layout = self.layout
         for j in range(len(self.hold.cohort.schema.variables)):
             own = [i for i, channel in enumerate(layout) if channel.role == "value" and channel.variable == j]
-            knots = self._knots_of(j, [layout[i].level for i in own])
-            values[..., own] = _curve(self.kind, knots, times)
+            if own:  # a category that nobody has has no level
+                values[..., own] = _curve(self.kind, self._knots_of(j, [layout[i].level for i in own]), times)
         return values
 
     def _knots_of(self, j: int, levels: list[int | None]) -> Knots:
@@ -140,7 +140,8 @@ def _rows_around(knots: Knots, times: QueryTimes) -> tuple[Int64[np.ndarray, "pa
 def _share(times: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
     """How much of the way from `before` to `after` is done, from 0 to 1."""
     gap = after - before
-    return np.clip((times - before) / np.where(gap > 0, gap, 1.0), 0.0, np.where(gap > 0, 1.0, 0.0))
+    done = np.maximum(times, before) - before  # a time before the first knot, over a tiny gap, would overflow
+    return np.minimum(done / np.where(gap > 0, gap, 1.0), np.where(gap > 0, 1.0, 0.0))
 
 
 def _curve(kind: str, knots: Knots, times: QueryTimes) -> PathValues:

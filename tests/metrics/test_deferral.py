@@ -102,13 +102,14 @@ def test_the_curve_keeps_its_own_shares():
 
 
 def visits_of(rng, number=150):
-    """Three visits per patient: the spread is the patient's own, known up to a factor, and so is a quirk of the error."""
+    """Three visits per patient; spread and a quirk of the error are the patient's own."""
     patients = np.repeat(np.arange(number), 3)
     spread = rng.uniform(0.2, 2, size=number)[patients]
     error = spread**2 * rng.gamma(1, size=number)[patients] * rng.gamma(2, size=patients.size)
     return error, spread * rng.uniform(0.7, 1.3, size=patients.size), patients
 
 
+@pytest.mark.slow  # 600 bootstraps
 def test_interval_of_the_area_covers_the_truth_and_needs_the_patients():
     rng = np.random.default_rng(0)
     error, uncertainty, _ = visits_of(rng, number=500_000)

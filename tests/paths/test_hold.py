@@ -2,7 +2,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from counterpath.cohort import Cohort, Grid, Scaler, fit_scaler
+from counterpath.cohort import Cohort, CohortError, Grid, fit_scaler
 from counterpath.cohort.scaling import Scale
 from counterpath.paths import control_path
 
@@ -35,12 +35,9 @@ def cohort() -> Cohort:
 
 @pytest.fixture
 def value(cohort):
-    identity = Scaler(
-        variables=tuple(Scale(name=v.name) for v in cohort.schema.variables),
-        static=(),
-        doses=(2.0, 50.0),
-        rates=(2.0, 1.0),
-    )
+    fitted = fit_scaler(cohort, transform="standard")
+    plain = tuple(Scale(name=s.name, levels=s.levels) for s in fitted.variables)
+    identity = fitted.model_copy(update={"variables": plain, "doses": (2.0, 50.0), "rates": (2.0, 1.0)})
     path = control_path(cohort, identity, GRID, window_start=np.array([0.0]))
 
     def at(time: float, channel: str) -> float:
@@ -101,3 +98,10 @@ def test_channels_depend_on_the_schema_and_not_on_who_is_there(cohort):
     paths = [control_path(c, scaler, GRID, window_start=np.array([0.0])) for c in (cohort, untreated)]
     assert paths[0].channels == paths[1].channels
     assert paths[1].values(np.array([[0.4]])).shape[-1] == len(paths[0].channels)
+
+
+def test_patients_who_were_read_otherwise_are_refused(cohort):
+    scaler = fit_scaler(cohort, transform="standard")
+    other = Cohort.from_tables(cohort.observations, outcome="y", time_unit="day")
+    with pytest.raises(CohortError, match="like=train"):
+        control_path(other, scaler, GRID, window_start=np.array([0.0]))

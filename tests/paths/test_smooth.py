@@ -13,6 +13,7 @@ from small_cohorts import cohort_of, tables
 from counterpath.cohort import Cohort, choose_grid, fit_scaler
 from counterpath.cohort.grid import window_starts
 from counterpath.paths import PathError, control_path, partial_steps, path_increments
+from counterpath.paths.smooth import Knots, _curve
 
 
 def path_of(cohort: Cohort, interpolation, *, scaler=None, start=None, grid=None):
@@ -123,6 +124,17 @@ def test_after_its_last_record_a_value_is_held(interpolation):
     path, _, _ = path_of(cohort, interpolation)
     x = path.values(np.linspace(2, 9, 15)[None])[0, :, path.channels.index("x")]
     assert (x == x[0]).all()
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "hermite"])
+def test_a_curve_stays_at_its_nearest_knot_and_without_any_at_the_training_mean(interpolation):
+    knots = Knots(np.array([0, 2, 2]), np.array([0.0, 2.0]), np.array([[1.0], [3.0]]))
+    found = _curve(interpolation, knots, np.array([[-1.0, 1.0, 5.0], [-1.0, 1.0, 5.0]]))
+    np.testing.assert_array_equal(found[..., 0], [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+    close = Knots(np.array([0, 2]), np.array([0.0, 5e-324]), np.array([[1.0], [3.0]]))
+    np.testing.assert_array_equal(_curve(interpolation, close, np.array([[-1e9, 0.0, 1e9]]))[0, :, 0], [1.0, 1.0, 3.0])
+    nobody = Knots(np.array([0]), np.empty(0), np.empty((0, 1)))
+    assert _curve(interpolation, nobody, np.empty((0, 3))).shape == (0, 3, 1)
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "hermite"])
