@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         load_example_ward,
         read_cohort,
     )
+    from counterpath.estimators import LastValue, Oracle
     from counterpath.figures import draw_patients
     from counterpath.simulators import load_tumor_growth, simulate_tumor_growth
 
@@ -30,6 +31,8 @@ _HOMES = {
     "Cohort": "cohort",
     "CohortError": "cohort",
     "CohortWarning": "cohort",
+    "LastValue": "estimators",
+    "Oracle": "estimators",
     "Plan": "cohort",
     "PlanError": "cohort",
     "PlanWarning": "cohort",
@@ -46,6 +49,8 @@ __all__ = [
     "Cohort",
     "CohortError",
     "CohortWarning",
+    "LastValue",
+    "Oracle",
     "Plan",
     "PlanError",
     "PlanWarning",

@@ -2,5 +2,6 @@
 
 from counterpath.estimators.contract import Estimator, NotFittedError
 from counterpath.estimators.last_value import LastValue
+from counterpath.estimators.oracle import Oracle
 
-__all__ = ["Estimator", "LastValue", "NotFittedError"]
+__all__ = ["Estimator", "LastValue", "NotFittedError", "Oracle"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -89,12 +90,14 @@ class Oracle(Estimator):
     ) -> np.ndarray:
         """The daily map itself: near eradication nothing is linearised."""
         shape = logs.shape
+        nothing = np.zeros(logs.size, dtype=np.int64)  # known already, and not used by growth
         flat = TumorPatients(
             chosen.alpha.ravel(),
             chosen.rho.ravel(),
             chosen.chemo_kill.ravel(),
-            *(np.zeros(logs.size, dtype=np.int64),) * 2,
-            np.zeros(logs.size),
+            subgroup=nothing,
+            stage=nothing,
+            initial_volume_cm3=np.zeros(logs.size),
         )
         after = grow(
             np.exp(logs).ravel(),
@@ -122,3 +125,11 @@ class Oracle(Estimator):
             self.settings,
         )
         return np.maximum(mean + np.sqrt(var) * rng.standard_normal(logs.shape), LOG_FLOOR)
+
+    def expected_effect(
+        self, history: Cohort, plan: Plan, *, versus: Plan, horizons: Sequence[float], draws: int = 4_000, seed: int = 0
+    ) -> Float64[np.ndarray, "patients horizons"]:
+        """E[Y(plan) − Y(versus) | history] for each patient: what the effect is, as far as the record tells."""
+        both = (self.predict(history, p, horizons=horizons, draws=draws, seed=seed) for p in (plan, versus))
+        first, second = (prediction.mean for prediction in both)
+        return first - second

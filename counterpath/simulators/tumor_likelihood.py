@@ -136,8 +136,8 @@ def _follow_daily(
         safe = np.maximum(factor, CRITICAL)
         nominal = np.log(safe) - 0.5 * (noise / safe) ** 2
         keep = 1 - parameters.rho / safe
+        alive = ndtr((factor - to_floor) / noise) if near.any() else np.ones(shape)
         if near.any():
-            alive = ndtr((factor - to_floor) / noise)
             shifted = factor + noise * np.exp(-0.5 * ((factor - to_floor) / noise) ** 2) / (
                 2.5066 * np.maximum(alive, 1e-12)
             )
@@ -185,12 +185,14 @@ def _visit(
     ratio = np.exp(np.minimum(x - mean, 50.0))
     exact = -0.5 * ((ratio - factor) / noise) ** 2 - np.log(noise) + np.minimum(x - mean, 50.0)
     safe = np.maximum(factor, CRITICAL)
-    spread = np.sqrt(keep**2 * var + np.where(near, 0.0, (noise / safe) ** 2))
+    # A second near-zero day finds the first one as an ordinary part of the spread.
+    waiting = (pending.slope * noise / np.maximum(pending.factor, 3 * noise)) ** 2
+    spread = np.sqrt(keep**2 * var + np.where(near, np.where(pending.here, waiting, 0.0), (noise / safe) ** 2))
     gap = x - mean - nominal
     score = gap / np.maximum(spread, 1e-12)
     plain = -0.5 * score**2 - np.log(np.maximum(spread, 1e-12))
     result = np.where(var == 0, exact, plain)
-    hard = np.broadcast_to((near | pending.here) & (var > 0), result.shape) | (pending.here & (var == 0))
+    hard = (near & (var > 0)) | pending.here
     if hard.any():
         # The near-zero day is today's, or one that waits since.
         m = np.where(near, factor, pending.factor)

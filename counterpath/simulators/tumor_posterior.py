@@ -56,6 +56,12 @@ class TumorPosterior:
     weights: Float64[np.ndarray, "patients particles"]
     effective_size: Float64[np.ndarray, " patients"]
 
+    @classmethod
+    def of(cls, parameters: TumorParameters, log_weights: Float64[np.ndarray, "patients particles"]) -> TumorPosterior:
+        """Particles with their weights normalised."""
+        weights = np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True))
+        return cls(parameters, weights, 1 / np.sum(weights**2, axis=1))
+
     def resample(self, draws: int, rng: np.random.Generator) -> TumorParameters:
         """Equally weighted particles: systematic resampling, then shuffled."""
         cumulated = np.cumsum(self.weights, axis=1)
@@ -93,19 +99,18 @@ def sample_posterior(
         log_target = problem.log_posterior(points)
     proposal = _Proposal.fitted(points, _tempered(log_target - log_proposal, wanted=0.15 * ADAPTING))
 
-    kept, log_weights = [], []
-    for _ in range(MOST_FINAL_ROUNDS):
-        points = proposal.draw(FINAL, rng)
-        log_target = problem.log_posterior(points)
-        kept.append(points)
-        log_weights.append(log_target - proposal.log_density(points))
-        every = np.concatenate(log_weights, axis=1)
-        weights = np.exp(every - logsumexp(every, axis=1, keepdims=True))
-        size = 1 / np.sum(weights**2, axis=1)
-        if np.mean(size >= enough) >= 0.99:
-            break
-        proposal = _Proposal.fitted(np.concatenate(kept, axis=1), _tempered(every, wanted=100.0))
-    return TumorPosterior(problem.parameters(np.concatenate(kept, axis=1)), weights, size)
+    points, log_weights = np.empty((len(history), 0, 3)), np.empty((len(history), 0))
+    rounds = 0
+    while True:
+        more = proposal.draw(FINAL, rng)
+        points = np.concatenate([points, more], axis=1)
+        weighed = problem.log_posterior(more) - proposal.log_density(more)
+        log_weights = np.concatenate([log_weights, weighed], axis=1)
+        posterior = TumorPosterior.of(problem.parameters(points), log_weights)
+        rounds += 1
+        if rounds == MOST_FINAL_ROUNDS or np.all(posterior.effective_size >= enough):
+            return posterior
+        proposal = _Proposal.fitted(points, _tempered(log_weights, wanted=100.0))
 
 
 def _tempered(log_weights: np.ndarray, wanted: float) -> np.ndarray:

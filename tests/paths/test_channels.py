@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpath.cohort import Cohort, Grid, Scaler
+from counterpath.cohort import Cohort, Grid, Scaler, fit_scaler
 from counterpath.cohort.scaling import Scale
 from counterpath.cohort.schema import Amounts, Schema, Treatment, Variable
 from counterpath.paths import INTERPOLATIONS, control_path
@@ -31,11 +31,13 @@ def cohort() -> Cohort:
     )
 
 
+def unscaled(cohort) -> Scaler:
+    fitted = fit_scaler(cohort, transform="standard")
+    return fitted.model_copy(update={"variables": tuple(Scale(name=s.name) for s in fitted.variables)})
+
+
 def values_of(cohort, interpolation, time):
-    identity = Scaler(
-        variables=tuple(Scale(name=v.name) for v in cohort.schema.variables), static=(), doses=(10.0,), rates=(1.0,)
-    )
-    path = control_path(cohort, identity, GRID, window_start=np.zeros(1), interpolation=interpolation)
+    path = control_path(cohort, unscaled(cohort), GRID, window_start=np.zeros(1), interpolation=interpolation)
     return dict(zip(path.channels, path.values(np.array([[time]]))[0, 0], strict=True))
 
 
@@ -61,10 +63,7 @@ def test_smooth_paths_interpolate_the_covariate_and_not_the_clock(cohort):
 
 
 def test_rectilinear_moves_the_clock_and_not_the_covariate_called_time(cohort):
-    identity = Scaler(
-        variables=tuple(Scale(name=v.name) for v in cohort.schema.variables), static=(), doses=(10.0,), rates=(1.0,)
-    )
-    path = control_path(cohort, identity, GRID, window_start=np.zeros(1), interpolation="rectilinear")
+    path = control_path(cohort, unscaled(cohort), GRID, window_start=np.zeros(1), interpolation="rectilinear")
     moved = path.moved_in_time(np.array([[1.0]]), np.array([[3.0]]))
     assert moved is not None
     found = dict(zip(path.channels, moved[0, 0], strict=True))
