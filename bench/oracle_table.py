@@ -24,6 +24,7 @@ VARIANTS = [(assignment, continuous) for continuous in (False, True) for assignm
 
 
 def main(patients: int = PATIENTS) -> None:
+    record = provenance("python -m bench.oracle_table")
     variants = []
     for assignment, continuous in VARIANTS:
         options = {"assignment": assignment, "continuous": continuous}
@@ -31,7 +32,7 @@ def main(patients: int = PATIENTS) -> None:
         test = cp.simulate_tumor_growth(patients, seed=TEST_SEED, **options)
         variants.append({"assignment": assignment, "continuous": continuous} | measure(train, test))
         print_variant(variants[-1])
-    content = provenance("python -m bench.oracle_table") | {
+    content = record | {
         "patients": patients,
         "cut_days": CUT_DAYS,
         "seeds": {"train": TRAIN_SEED, "test": TEST_SEED},
@@ -53,13 +54,17 @@ def measure(train: cp.Cohort, test) -> dict:
     return {
         "scale_cm3": scale,
         "seconds": seconds,
-        "effective_size": {"1%": float(np.quantile(size, 0.01)), "5%": float(np.quantile(size, 0.05)),
-                           "median": float(np.median(size)), "share_of_patients_above_500": float(np.mean(size >= 500))},
+        "effective_size": {
+            "1%": float(np.quantile(size, 0.01)),
+            "5%": float(np.quantile(size, 0.05)),
+            "median": float(np.median(size)),
+            "share_of_patients_above_500": float(np.mean(size >= 500)),
+        },
         "finite_and_in_range": bool(np.isfinite(prediction.draws).all() and prediction.draws.min() >= 1e-8),
         "largest_mean_over_largest_outcome": float(prediction.mean.max() / outcomes.max()),
         "Oracle": [scores(outcomes[:, i], prediction.draws[:, :, i], scale) for i in range(len(HORIZONS))],
         "LastValue": [scores(outcomes[:, i], last.draws[:, :, i], scale) for i in range(len(HORIZONS))],
-    }  # fmt: skip
+    }
 
 
 def scores(outcome: np.ndarray, draws: np.ndarray, scale: float) -> dict:
@@ -101,16 +106,17 @@ def page(content: dict) -> str:
         f"Written by `{content['command']}` on {content['processor']} ({content['cores']} cores), Python "
         f"{content['python']}, commit `{content['commit'][:10]}`. Figures: `oracle.json`.\n\n"
         f"{content['patients']:,} simulated patients, known up to day {content['cut_days']:g}, under what was really "
-        "given. The oracle knows the simulator and the same record; nothing can do better on average. Volumes are divided "
-        "by the training patients' standard deviation. Every patient counts, seen on that day or not.\n"
+        "given. The oracle knows the simulator and the same record; nothing can do better on average. Volumes are "
+        "divided by the training patients' standard deviation. Every patient counts, seen on that day or not.\n"
     ]
     for variant in content["variants"]:
         size = variant["effective_size"]
         parts.append(
             f"\n## {variant['assignment']}, {'continuous time' if variant['continuous'] else 'daily'}\n\n"
-            f"Effective size {size['5%']:.0f} at the 5% quantile of patients, {size['median']:.0f} at the median; at least "
-            f"500 for {size['share_of_patients_above_500']:.1%}. {variant['seconds']:.0f} s.\n\n"
-            "| Δ (days) | CRPS | ± | MSE of median | 50% | 80% | 95% | 99% | 95% width | PIT p | last value: CRPS | MSE |\n"
+            f"Effective size {size['5%']:.0f} at the 5% quantile of patients, {size['median']:.0f} at the median; at "
+            f"least 500 for {size['share_of_patients_above_500']:.1%}. {variant['seconds']:.0f} s.\n\n"
+            "| Δ (days) | CRPS | ± | MSE of median | 50% | 80% | 95% | 99% | 95% width | PIT p "
+            "| last value: CRPS | MSE |\n"
             "|---|---|---|---|---|---|---|---|---|---|---|---|\n"
         )
         for days, oracle, last in zip(HORIZONS, variant["Oracle"], variant["LastValue"], strict=True):
@@ -121,8 +127,8 @@ def page(content: dict) -> str:
                 f"| {last['crps']:.5f} | {last['mse_of_median']:.2e} |\n"
             )
     parts.append(
-        "\nCoverage has a standard error of 0.5 points at 50%, 0.4 at 80%, 0.2 at 95% and 0.1 at 99%. The PIT's p-value "
-        "is of a Kolmogorov–Smirnov test that it is uniform.\n"
+        "\nCoverage has a standard error of 0.5 points at 50%, 0.4 at 80%, 0.2 at 95% and 0.1 at 99%. The PIT's "
+        "p-value is of a Kolmogorov–Smirnov test that it is uniform.\n"
     )
     return "".join(parts)
 
