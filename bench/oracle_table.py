@@ -14,12 +14,14 @@ import numpy as np
 import counterpath as cp
 from bench.provenance import provenance, write_result
 from counterpath.metrics import covered, crps_draws, mean_by_patient, pit_draws, pit_uniformity, squared_error
+from counterpath.predictive.prediction import draws_quantile
 
 PATIENTS = 10_000
 TRAIN_SEED, TEST_SEED = 101, 102
 CUT_DAYS = 54.0
 HORIZONS = np.arange(1.0, 6.0)
 LEVELS = (0.5, 0.8, 0.95, 0.99)
+DRAWS = 2_000
 VARIANTS = [(assignment, continuous) for continuous in (False, True) for assignment in ("arms", "randomised")]
 
 
@@ -34,6 +36,7 @@ def main(patients: int = PATIENTS) -> None:
         print_variant(variants[-1])
     content = record | {
         "patients": patients,
+        "draws": DRAWS,
         "cut_days": CUT_DAYS,
         "seeds": {"train": TRAIN_SEED, "test": TEST_SEED},
         "variants": variants,
@@ -47,9 +50,9 @@ def measure(train: cp.Cohort, test) -> dict:
     history, plan = test.cohort.until(CUT_DAYS), cp.Plan.observed(test.cohort)
     oracle = cp.Oracle(test.truth.settings).fit(train)
     began = time.perf_counter()
-    prediction = oracle.predict(history, plan, horizons=HORIZONS.tolist(), draws=1_000)
+    prediction = oracle.predict(history, plan, horizons=HORIZONS.tolist(), draws=DRAWS)
     seconds = time.perf_counter() - began
-    last = cp.LastValue(5.0).fit(train).predict(history, plan, horizons=HORIZONS.tolist(), draws=1_000)
+    last = cp.LastValue(5.0).fit(train).predict(history, plan, horizons=HORIZONS.tolist(), draws=DRAWS)
     size = oracle.effective_size
     return {
         "scale_cm3": scale,
@@ -72,7 +75,7 @@ def scores(outcome: np.ndarray, draws: np.ndarray, scale: float) -> dict:
     error = mean_by_patient(squared_error(outcome / scale, np.median(draws, axis=0) / scale))
     coverage, width = {}, {}
     for level in LEVELS:
-        lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        lower, upper = (draws_quantile(draws, q) for q in ((1 - level) / 2, (1 + level) / 2))
         share = mean_by_patient(covered(outcome, lower, upper))
         coverage[f"{level:.0%}"] = {"value": share.value, "standard_error": share.standard_error}
         width[f"{level:.0%}"] = float(np.median(upper - lower)) / scale

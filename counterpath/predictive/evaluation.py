@@ -18,7 +18,7 @@ from counterpath.metrics import (
     mean_by_patient,
     squared_error,
 )
-from counterpath.predictive.prediction import Prediction
+from counterpath.predictive.prediction import Prediction, draws_quantile
 
 LEVELS = (0.95, 0.99)
 
@@ -103,7 +103,7 @@ def evaluate_prediction(
         outcome, draws = outcomes[known, i] / scale, prediction.draws[:, known, i] / scale
         coverage, width = {}, {}
         for level in LEVELS:
-            lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+            lower, upper = (draws_quantile(draws, q) for q in ((1 - level) / 2, (1 + level) / 2))
             coverage[level] = mean_by_patient(covered(outcome, lower, upper))
             width[level] = float(np.median(interval_width(lower, upper)))
         scores.append(

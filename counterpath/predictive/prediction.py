@@ -13,6 +13,15 @@ from counterpath.cohort import Variable
 from counterpath.cohort.frames import FrameKind, to_kind
 
 
+def draws_quantile(draws: Float64[np.ndarray, draws * points], level: float) -> Float64[np.ndarray, "*points"]:
+    """The quantile below which a further draw falls with probability `level`.
+
+    Order statistic number level · (n + 1): an interval between two of them holds an exchangeable outcome exactly as
+    often as it says. The usual interpolation, level · (n − 1) + 1, is too narrow by 0.2 points at 99% of 1,000 draws.
+    """
+    return np.asarray(np.quantile(draws, level, axis=0, method="weibull"))
+
+
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """Draws from the posterior predictive distribution.
@@ -49,7 +58,7 @@ class Prediction:
         """The value below which the outcome lies with this probability."""
         if not 0.0 <= level <= 1.0:
             raise ValueError(f"level={level} is not a probability.")
-        return np.quantile(self.draws, level, axis=0)
+        return draws_quantile(self.draws, level)
 
     def interval(
         self, level: float = 0.95
@@ -57,8 +66,7 @@ class Prediction:
         """The central interval that holds the outcome with this probability, with as much outside on either side."""
         if not 0.0 < level < 1.0:
             raise ValueError(f"level={level} is not between 0 and 1. For 95% write level=0.95.")
-        lower, upper = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return lower, upper
+        return draws_quantile(self.draws, (1 - level) / 2), draws_quantile(self.draws, (1 + level) / 2)
 
     def summary(self, level: float = 0.95) -> Any:
         """A line per patient and horizon: mean, median and interval."""

@@ -67,3 +67,14 @@ def test_scores_are_in_the_scale_asked_for_and_skip_who_was_not_seen():
 def test_a_horizon_at_which_nobody_was_seen_is_named():
     with pytest.raises(ValueError, match="Nobody has an outcome 2 after"):
         evaluate_prediction(normal_prediction([0.0], 1.0), np.array([[1.0, np.nan]]), model="m")
+
+
+def test_an_interval_of_few_draws_holds_an_exchangeable_outcome_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    everything = rng.normal(size=(40, 60_000))  # 39 draws and the outcome, all alike
+    prediction = Prediction(
+        pl.Series(range(60_000)), np.array([1.0]), Variable(name="y"), np.ascontiguousarray(everything[1:, :, None])
+    )
+    lower, upper = prediction.interval(0.9)
+    share = np.mean((everything[0] >= lower[:, 0]) & (everything[0] <= upper[:, 0]))
+    assert abs(share - 0.9) < 3 * np.sqrt(0.9 * 0.1 / 60_000)
