@@ -8,6 +8,7 @@ import typer
 
 from counterpath._version import __version__
 from counterpath.cli.check import check
+from counterpath.cli.simulate import simulate
 
 app = typer.Typer(
     name="counterpath",
@@ -36,6 +37,7 @@ def _root(
 
 
 app.command()(check)
+app.command()(simulate)
 
 
 def main() -> None:

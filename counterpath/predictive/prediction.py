@@ -13,7 +13,7 @@ from counterpath.cohort import Variable
 from counterpath.cohort.frames import FrameKind, to_kind
 
 
-def draws_quantile(draws: Float64[np.ndarray, draws * points], level: float) -> Float64[np.ndarray, "*points"]:
+def draws_quantile(draws: Float64[np.ndarray, "draws *points"], level: float) -> Float64[np.ndarray, "*points"]:
     """The quantile below which a further draw falls with probability `level`.
 
     Order statistic number level · (n + 1): an interval between two of them holds an exchangeable outcome exactly as
