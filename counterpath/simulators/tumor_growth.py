@@ -169,7 +169,8 @@ def _simulate(
         if treatment_draws is not None:
             basis = latent if settings.assignment == "hidden confounding" else seen
             wanted = chance_of_treatment(settings.assignment, step * h, h, basis.mean(), settings.treatment_gamma)
-            given[:, step] = treatment_draws[:, step] < wanted[:, None]
+            if step < steps - 1:  # nothing follows the end
+                given[:, step] = treatment_draws[:, step] < wanted[:, None]
         concentration = concentration + CHEMO_DOSE * given[:, step, 0]
         volume = grow(
             volume,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,7 +93,7 @@ class TumorTruth:
         return replace(self, ids=self.ids.gather(rows), patients=TumorPatients(**people), **chosen)
 
     def outcomes(
-        self, history: Cohort, plan: Plan, horizons: Float64[np.ndarray, " horizons"]
+        self, history: Cohort, plan: Plan, horizons: Sequence[float] | Float64[np.ndarray, " horizons"]
     ) -> Float64[np.ndarray, "patients horizons"]:
         """The volume of each patient under a plan: same history, same noise, another future (`branching`).
 
@@ -101,12 +102,12 @@ class TumorTruth:
             plan: What is given from then on.
             horizons: Elapsed days.
         """
-        return self.select(history.patients)._futures(history, plan, horizons)
+        return self.select(history.patients)._futures(history, plan, np.asarray(horizons, dtype=np.float64))
 
     def _futures(self, history: Cohort, plan: Plan, horizons: np.ndarray) -> Float64[np.ndarray, "patients horizons"]:
         settings = self.settings
         start = settings.step_of(history.history_end)
-        ahead = settings.step_of(np.asarray(horizons, dtype=np.float64))
+        ahead = settings.step_of(horizons)
         last = int(ahead.max(initial=0))
         if np.any(start + last >= settings.steps):
             raise CohortError(f"The world ends on day {settings.days - 1}; ask for an earlier horizon.")
