@@ -83,7 +83,7 @@ class Oracle(Estimator):
             logs = np.where(real, step(logs, chosen, timeline, k, rng), logs)
             here = (timeline.ends[:, k, None] == wanted) & real
             result = np.where(here[:, None, :], logs[:, :, None], result)
-        return np.moveaxis(np.exp(result), 1, 0)
+        return np.moveaxis(np.maximum(np.exp(result), SMALLEST_CM3), 1, 0)
 
     def _daily_step(
         self, logs: np.ndarray, chosen: TumorParameters, timeline: Timeline, k: int, rng: np.random.Generator

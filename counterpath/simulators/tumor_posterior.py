@@ -34,7 +34,7 @@ DEGREES_OF_FREEDOM = 5.0
 WIDER = 1.3  # a proposal somewhat wider than what it was fitted to
 ADAPTING = 400  # particles in a round that only adapts
 ROUNDS = 4
-FINAL = 1_500  # particles of a round that counts
+FINAL = 3_000  # particles of a round that counts; fewer make the tails a little short
 MOST_FINAL_ROUNDS = 6
 
 # Beyond these the prior has no mass worth a thought (12 standard deviations above, e⁻⁴⁰ below).
