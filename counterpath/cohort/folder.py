@@ -16,12 +16,13 @@ import polars as pl
 import tomli_w
 from pydantic import Field, ValidationError
 
+from counterpath.cohort.arguments import declared_like
 from counterpath.cohort.cohort import Cohort
-from counterpath.cohort.declared import Columns, Declared, DeclaredVariable, Repairs
+from counterpath.cohort.declared import Columns, Declared, Repairs
 from counterpath.cohort.findings import CohortError, Finding, did_you_mean
 from counterpath.cohort.frames import FrameKind
-from counterpath.cohort.ids import ids_from_text, number_of, read_ids
-from counterpath.cohort.schema import FOLLOW_UP_END, TIME_ORIGIN, Strict
+from counterpath.cohort.ids import ids_from_text
+from counterpath.cohort.schema import FOLLOW_UP_END, Strict
 from counterpath.cohort.tables import Tables
 from counterpath.cohort.tables_out import observation_table, static_table, treatment_table
 
@@ -69,11 +70,7 @@ def read_cohort(folder: str | PathLike[str], *, frames: FrameKind = "polars") ->
         findings = [replace(finding, message=f"{folder}: {finding.message}") for finding in error.findings]
         raise CohortError(findings) from error
     repaired = tuple(Finding(**repair.model_dump()) for repair in described.repaired)
-    cohort = replace(cohort, repairs=repaired + cohort.repairs)
-    if described.time_zero == "as given" and tables.static is not None and TIME_ORIGIN in tables.static.columns:
-        row = number_of(cohort.patients, read_ids(tables.static, patient, "static"))
-        cohort = replace(cohort, origins=tables.static[TIME_ORIGIN].gather(row).alias(""))
-    return cohort
+    return replace(cohort, repairs=repaired + cohort.repairs)
 
 
 def read_schema(folder: Path) -> CohortFile:
@@ -204,14 +201,7 @@ def _stored(cohort: Cohort) -> CohortFile:
     if {"variable", "value"} <= {v.name for v in schema.variables}:  # the stored table is wide all the same
         columns |= {"variable": "\0variable", "value": "\0value"}
     return CohortFile(
-        time_unit=schema.time_unit,
-        outcomes=tuple(DeclaredVariable.of(v) for v in schema.outcomes),
-        covariates=tuple(DeclaredVariable.of(v) for v in schema.covariates),
-        static=tuple(DeclaredVariable.of(v) for v in schema.static),
-        treatments=schema.treatments,
-        randomised=schema.randomised,
-        follow_up_end=FOLLOW_UP_END,
-        time_zero="as given",
+        **dict(declared_like(schema, [], FOLLOW_UP_END, "as given")),
         columns=Columns(**columns),
         repaired=tuple(
             RecordedRepair.model_validate({f: getattr(r, f) for f in RecordedRepair.model_fields})

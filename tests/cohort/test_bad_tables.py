@@ -23,7 +23,7 @@ def intervals(**columns):
     return {"patient": ["W01", "W02"], "treatment": ["drug", "drug"], "start": [0.0, 0.0], "stop": [1.0, 1.0]} | columns
 
 
-def refused(call, *parts, code=None):
+def expect_refusal(call, *parts, code=None):
     """The one error, whose text holds all the parts."""
     with pytest.raises(cp.CohortError) as caught:
         call()
@@ -46,7 +46,7 @@ def folder_with(tmp_path, schema=SCHEMA, **tables):
 
 
 def test_text_in_a_numeric_column(read):
-    finding = refused(
+    finding = expect_refusal(
         lambda: read(VISITS | {"y": ["1", "high", "3"]}),
         "Patient W01: 1 value of 'y' is text (such as 'high').",
         "Leave the cell empty",
@@ -57,7 +57,7 @@ def test_text_in_a_numeric_column(read):
 
 
 def test_text_in_a_covariate_that_is_mostly_numbers(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS | {"x": ["1", "2", "n/a"]}),
         "Patient W02: 1 value of 'x' is text (such as 'n/a').",
         "categorical=['x']",
@@ -65,7 +65,7 @@ def test_text_in_a_covariate_that_is_mostly_numbers(read):
 
 
 def test_infinite_values(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS | {"y": [1.0, np.inf, -np.inf]}),
         "Patients W01, W02: 2 infinite values in 'y'.",
         "Leave the cell empty",
@@ -74,36 +74,38 @@ def test_infinite_values(read):
 
 
 def test_integers_too_large_to_keep(read):
-    refused(lambda: read(VISITS | {"code": [2**60, 1, 2]}), "'code' has integers above 2^53", "store it as text")
+    expect_refusal(lambda: read(VISITS | {"code": [2**60, 1, 2]}), "'code' has integers above 2^53", "store it as text")
 
 
 def test_a_value_out_of_bounds(read):
-    finding = refused(
+    finding = expect_refusal(
         lambda: read(VISITS, bounds={"y": (None, 2.5)}),
         "Patient W02: 1 value of 'y' above its bound 2.5 (such as 3).",
         "Mend the values, or widen the bound.",
         code="out_of_bounds",
     )
     assert finding.patients == ("W02",)
-    refused(lambda: read(VISITS, bounds={"y": (1.5, None)}), "Patient W01: 1 value of 'y' below its bound 1.5")
+    expect_refusal(lambda: read(VISITS, bounds={"y": (1.5, None)}), "Patient W01: 1 value of 'y' below its bound 1.5")
 
 
 def test_bounds_in_the_wrong_order(read):
-    refused(lambda: read(VISITS, bounds={"y": (3.0, 1.0)}), "'y': lower bound 3 is not below upper bound 1")
+    expect_refusal(lambda: read(VISITS, bounds={"y": (3.0, 1.0)}), "'y': lower bound 3 is not below upper bound 1")
 
 
 def test_a_categorical_outcome(read):
-    refused(lambda: read(VISITS, categorical="y"), "Outcome 'y' is declared categorical. Outcomes are numbers.")
+    expect_refusal(lambda: read(VISITS, categorical="y"), "Outcome 'y' is declared categorical. Outcomes are numbers.")
 
 
 def test_a_column_of_another_type(read):
     durations = pl.Series([1, 2, 3]).cast(pl.Duration("us"))
-    refused(lambda: read(VISITS | {"x": durations}), "Column 'x' is of type Duration", "Make it numbers or text.")
+    expect_refusal(
+        lambda: read(VISITS | {"x": durations}), "Column 'x' is of type Duration", "Make it numbers or text."
+    )
 
 
 def test_a_column_of_python_objects():
     frame = pd.DataFrame(VISITS | {"x": pd.Series([None, {1}, {2}], dtype=object)})
-    refused(
+    expect_refusal(
         lambda: cp.Cohort.from_tables(frame, outcome="y", time_unit="day"),
         "Column 'x' of the observations table holds objects of type set. Convert it",
     )
@@ -113,7 +115,7 @@ def test_a_column_of_python_objects():
 
 
 def test_a_missing_outcome_column(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS, outcome="yy"),
         "The observations table has no column 'yy'. Did you mean 'y'?",
         code="missing_column",
@@ -122,33 +124,35 @@ def test_a_missing_outcome_column(read):
 
 def test_a_missing_outcome_in_a_long_table(read):
     long = {"patient": [1], "time": [0.0], "variable": ["pressure"], "value": [1.0]}
-    refused(lambda: read(long, outcome="presure"), "measures 'presure'. Did you mean 'pressure'?")
+    expect_refusal(lambda: read(long, outcome="presure"), "measures 'presure'. Did you mean 'pressure'?")
 
 
 def test_a_long_table_with_an_unnamed_variable(read):
     long = {"patient": [1, 1], "time": [0.0, 1.0], "variable": ["y", None], "value": [1.0, 2.0]}
-    refused(lambda: read(long), "1 row of the observations table without a name in column 'variable'. Fill it in")
+    expect_refusal(
+        lambda: read(long), "1 row of the observations table without a name in column 'variable'. Fill it in"
+    )
 
 
 def test_a_missing_time_column(read):
-    refused(lambda: read({"patient": [1], "tme": [0.0], "y": [1.0]}), "no column 'time'. Did you mean 'tme'?")
+    expect_refusal(lambda: read({"patient": [1], "tme": [0.0], "y": [1.0]}), "no column 'time'. Did you mean 'tme'?")
 
 
 def test_a_name_in_two_roles(read):
-    refused(lambda: read(VISITS, outcome=["y", "y"]), "'y' is named twice; give each column one role")
+    expect_refusal(lambda: read(VISITS, outcome=["y", "y"]), "'y' is named twice; give each column one role")
 
 
 def test_a_variable_with_the_name_of_a_key(read):
     static = {"patient": ["W01", "W02"], "time": [1, 2]}
-    refused(lambda: read(VISITS, static=static), "'time' is the name of a key column; rename the variable")
+    expect_refusal(lambda: read(VISITS, static=static), "'time' is the name of a key column; rename the variable")
 
 
 def test_no_outcome_named(read):
-    refused(lambda: read(VISITS, outcome=[]), "name at least one outcome")
+    expect_refusal(lambda: read(VISITS, outcome=[]), "name at least one outcome")
 
 
 def test_an_unknown_unit_of_time(read, checker_off):
-    refused(lambda: read(VISITS, time_unit="days"), "time_unit='days'", "'hour', 'day'")
+    expect_refusal(lambda: read(VISITS, time_unit="days"), "time_unit='days'", "'hour', 'day'")
 
 
 def test_an_unknown_argument(read):
@@ -159,12 +163,12 @@ def test_an_unknown_argument(read):
 @pytest.mark.parametrize("argument", [{"categorical": "z"}, {"bounds": {"z": (0, 1)}}, {"units": {"z": "mg"}}])
 def test_an_argument_that_names_no_variable(read, argument):
     name = next(iter(argument))
-    refused(lambda: read(VISITS, **argument), f"{name} names 'z', which is no variable of these tables.")
+    expect_refusal(lambda: read(VISITS, **argument), f"{name} names 'z', which is no variable of these tables.")
 
 
 def test_two_columns_of_one_name():
     frame = pd.DataFrame([[1, 0.0, 2.0, 3.0]], columns=["patient", "time", "y", "y"])
-    refused(
+    expect_refusal(
         lambda: cp.Cohort.from_tables(frame, outcome="y", time_unit="day"),
         "The observations table has two columns of one name",
         "'y'",
@@ -172,7 +176,7 @@ def test_two_columns_of_one_name():
 
 
 def test_something_that_is_no_table():
-    refused(
+    expect_refusal(
         lambda: cp.Cohort.from_tables([1, 2], outcome="y", time_unit="day"),
         "The observations table is a list. Pass a DataFrame",
     )
@@ -180,11 +184,11 @@ def test_something_that_is_no_table():
 
 def test_an_empty_table(read):
     empty = pl.DataFrame(schema={"patient": pl.String, "time": pl.Float64, "y": pl.Float64})
-    refused(lambda: read(empty), "The observations table is empty. Give at least one row.", code="empty_table")
+    expect_refusal(lambda: read(empty), "The observations table is empty. Give at least one row.", code="empty_table")
 
 
 def test_a_table_without_any_value(read):
-    refused(lambda: read(VISITS | {"y": [None] * 3}), "No row of the observations table has a value")
+    expect_refusal(lambda: read(VISITS | {"y": [None] * 3}), "No row of the observations table has a value")
 
 
 # --- times
@@ -205,7 +209,7 @@ def test_a_long_table_in_blocks_is_not_unsorted(read):
 
 def test_duplicates(read):
     table = {"patient": ["W01"] * 4, "time": [0.0, 0.0, 1.5, 1.5], "y": [1.0, 2.0, 3.0, 4.0]}
-    finding = refused(
+    finding = expect_refusal(
         lambda: read(table),
         "Patient W01 has two values of 'y' at day 0; 2 such cases in 1 patient.",
         "duplicates='mean'",
@@ -215,7 +219,7 @@ def test_duplicates(read):
 
 
 def test_a_missing_time(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS | {"time": [0.0, None, 0.0]}),
         "Patient W01: 1 row of the observations table with no time in column 'time'.",
         "Fill it in, or remove the row.",
@@ -223,18 +227,20 @@ def test_a_missing_time(read):
 
 
 def test_a_time_that_is_not_a_number(read):
-    refused(lambda: read(VISITS | {"time": [0.0, float("nan"), 0.0]}), "Patient W01: 1 row", "no time in column 'time'")
+    expect_refusal(
+        lambda: read(VISITS | {"time": [0.0, float("nan"), 0.0]}), "Patient W01: 1 row", "no time in column 'time'"
+    )
 
 
 def test_an_infinite_time(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS | {"time": [0.0, 1.0, np.inf]}),
         "Patient W02: 1 row of the observations table with a time that is not finite",
     )
 
 
 def test_a_time_that_cannot_be_read(read):
-    finding = refused(
+    finding = expect_refusal(
         lambda: read(VISITS | {"time": ["2024-03-31", "yesterday", "2024-04-01"]}),
         "Patient W01: 'yesterday' in column 'time' of the observations table is not a time.",
         "2024-03-31T14:05:00",
@@ -243,23 +249,25 @@ def test_a_time_that_cannot_be_read(read):
 
 
 def test_one_word_among_numbers_of_time(read):
-    finding = refused(lambda: read(VISITS | {"time": ["0", "1", "later"]}), "Patient W02: 'later'")
+    finding = expect_refusal(lambda: read(VISITS | {"time": ["0", "1", "later"]}), "Patient W02: 'later'")
     assert finding.count == 1
 
 
 def test_a_date_whose_month_nobody_knows(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS | {"time": ["01/02/2024"] * 3}), "'01/02/2024'", "is not a time", "dates like 2024-03-31"
     )
 
 
 def test_times_of_another_type(read):
-    refused(lambda: read(VISITS | {"time": [True, False, True]}), "Column 'time'", "Times are numbers or datetimes.")
+    expect_refusal(
+        lambda: read(VISITS | {"time": [True, False, True]}), "Column 'time'", "Times are numbers or datetimes."
+    )
 
 
 def test_text_with_and_without_an_offset(read):
     times = ["2024-01-01T00:00:00Z", "2024-01-02T00:00:00", "2024-01-01T00:00:00Z"]
-    refused(
+    expect_refusal(
         lambda: read(VISITS | {"time": times}),
         "Column 'time' of the observations table has times with and without a time zone.",
         "Give all of them a zone, or none.",
@@ -270,7 +278,7 @@ def test_text_with_and_without_an_offset(read):
 def test_observations_with_a_zone_and_treatments_without(read):
     aware = pl.Series([datetime(2024, 1, 1)] * 3).dt.replace_time_zone("Europe/Berlin")
     visits = {"patient": ["W01", "W02", "W03"], "time": aware, "y": [1.0, 2.0, 3.0]}
-    refused(
+    expect_refusal(
         lambda: read(visits, doses(time=[datetime(2024, 1, 1)] * 2)),
         "Times in the observations table are datetimes with a time zone, in the treatments table datetimes without",
         "Give all of them a zone, or none.",
@@ -278,7 +286,7 @@ def test_observations_with_a_zone_and_treatments_without(read):
 
 
 def test_observations_in_numbers_and_treatments_in_dates(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS, doses(time=[datetime(2024, 1, 1)] * 2)),
         "Times in the observations table are numbers, in the treatments table datetimes",
         "Use one kind in all tables.",
@@ -308,12 +316,14 @@ def test_pandas_objects_of_several_zones():
 def test_pandas_objects_with_and_without_a_zone():
     times = [pd.Timestamp("2024-01-01", tz="UTC"), *[pd.Timestamp("2024-01-02")] * 2]
     frame = pd.DataFrame(VISITS | {"time": pd.Series(times, dtype=object)})
-    refused(lambda: cp.Cohort.from_tables(frame, outcome="y", time_unit="day"), "'time'", "Give all of them a zone")
+    expect_refusal(
+        lambda: cp.Cohort.from_tables(frame, outcome="y", time_unit="day"), "'time'", "Give all of them a zone"
+    )
 
 
 def test_dates_cannot_be_taken_as_given(read):
     visits = VISITS | {"time": ["2024-01-01", "2024-01-02", "2024-01-01"]}
-    refused(lambda: read(visits, time_zero="as given"), "time_zero='as given' is for times as numbers")
+    expect_refusal(lambda: read(visits, time_zero="as given"), "time_zero='as given' is for times as numbers")
 
 
 def test_a_gap_of_a_million_days(read):
@@ -331,7 +341,7 @@ def test_a_gap_of_a_million_days(read):
 
 def test_ids_mixed_in_one_column():
     frame = pd.DataFrame(VISITS | {"patient": pd.Series(["W01", 7, 8], dtype=object)})
-    refused(
+    expect_refusal(
         lambda: cp.Cohort.from_tables(frame, outcome="y", time_unit="day"),
         "Column 'patient' of the observations table mixes text ('W01') and numbers (7).",
         "astype(str)",
@@ -339,7 +349,7 @@ def test_ids_mixed_in_one_column():
 
 
 def test_ids_mixed_between_tables(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS, doses(patient=[1, 2])),
         "Patient ids are text in the observations table (such as 'W01') and integers in the treatments table "
         "(such as 1).",
@@ -349,12 +359,14 @@ def test_ids_mixed_between_tables(read):
 
 
 def test_ids_that_are_neither_integers_nor_text(read):
-    refused(lambda: read(VISITS | {"patient": [1.5, 1.5, 2.0]}), "Patients in column 'patient'", "Use integers or text")
-    refused(lambda: read(VISITS | {"patient": [1.0, np.inf, 2.0]}), "Patients in column 'patient'")
+    expect_refusal(
+        lambda: read(VISITS | {"patient": [1.5, 1.5, 2.0]}), "Patients in column 'patient'", "Use integers or text"
+    )
+    expect_refusal(lambda: read(VISITS | {"patient": [1.0, np.inf, 2.0]}), "Patients in column 'patient'")
 
 
 def test_a_row_without_a_patient(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS | {"patient": ["W01", None, "W02"]}),
         "1 row of the observations table without a patient (the first is row 2).",
         "Fill in column 'patient', or remove the rows.",
@@ -384,14 +396,14 @@ def test_a_patient_who_is_not_in_the_static_table(read):
 
 def test_a_patient_without_time_zero(read):
     static = {"patient": ["W01"], "admission": [0.0]}
-    refused(
+    expect_refusal(
         lambda: read(VISITS, static=static, time_zero="admission"),
         "Patient W02: no row in the static table, which gives 'admission'. Add the rows.",
     )
 
 
 def test_static_given_twice(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS, static={"patient": ["W01", "W02", "W02"], "age": [1, 2, 3]}),
         "Patient W02: more than one row in the static table.",
         "Keep one row per patient",
@@ -401,7 +413,7 @@ def test_static_given_twice(read):
 
 def test_static_that_changes():
     frame = pl.DataFrame(VISITS | {"weight": [60, 61, 80]})
-    finding = refused(
+    finding = expect_refusal(
         lambda: cp.Cohort.from_frame(
             frame, patient="patient", time="time", outcome="y", static="weight", time_unit="day"
         ),
@@ -414,7 +426,7 @@ def test_static_that_changes():
 
 def test_a_record_after_follow_up(read):
     static = {"patient": ["W01", "W02"], "end": [0.5, 9.0]}
-    finding = refused(
+    finding = expect_refusal(
         lambda: read(VISITS, static=static, follow_up_end="end"),
         "1 record after the end of follow-up (patient W01).",
         "after_follow_up='drop'",
@@ -425,20 +437,20 @@ def test_a_record_after_follow_up(read):
 
 def test_follow_up_on_another_clock(read):
     static = {"patient": ["W01", "W02"], "end": ["2024-01-01"] * 2}
-    refused(
+    expect_refusal(
         lambda: read(VISITS, static=static, follow_up_end="end"), "'end' does not count time as the observations do"
     )
 
 
 def test_follow_up_without_a_static_table(read):
-    refused(lambda: read(VISITS, follow_up_end="end"), "follow_up_end='end' is a column of the static table")
+    expect_refusal(lambda: read(VISITS, follow_up_end="end"), "follow_up_end='end' is a column of the static table")
 
 
 # --- treatments
 
 
 def test_an_unknown_patient_in_the_treatments(read):
-    finding = refused(
+    finding = expect_refusal(
         lambda: read(VISITS, doses(patient=["W01", "W09"])),
         "1 row of the treatments table for patient W09, of whom nothing was observed.",
         "Correct the ids, or remove the rows.",
@@ -448,7 +460,7 @@ def test_an_unknown_patient_in_the_treatments(read):
 
 
 def test_a_negative_dose(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS, doses(dose=[-1.0, 2.0])),
         "Patient W01: 1 row of the treatments table with a negative dose or rate. Amounts are zero or more.",
         code="negative_dose",
@@ -456,7 +468,7 @@ def test_a_negative_dose(read):
 
 
 def test_a_treatment_without_dose(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS, doses(dose=[1.0, None])),
         "Patient W02: 1 row of the treatments table with no value in column 'dose' or 'rate'.",
         "leave all amounts of a treatment out",
@@ -465,14 +477,14 @@ def test_a_treatment_without_dose(read):
 
 
 def test_a_treatment_without_name(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS, doses(treatment=["drug", None])),
         "Patient W02: 1 row of the treatments table with no name in column 'treatment'. Fill it in.",
     )
 
 
 def test_stop_before_start(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS, intervals(start=[2.0, 3.0], stop=[1.0, 1.0])),
         "Patients W01, W02: 2 rows of the treatments table with a stop before the start. Swap or mend.",
         code="stop_before_start",
@@ -480,7 +492,7 @@ def test_stop_before_start(read):
 
 
 def test_stop_at_start(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS, intervals(stop=[1.0, 0.0])),
         "Patient W02: 1 row of the treatments table with a stop that equals the start.",
         "Leave 'stop' empty for a single dose.",
@@ -489,7 +501,7 @@ def test_stop_at_start(read):
 
 def test_overlapping_intervals_of_one_treatment(read):
     nested = {"patient": ["W01"] * 3, "treatment": ["drug"] * 3, "start": [0.0, 1.0, 3.0], "stop": [10.0, 2.0, 4.0]}
-    finding = refused(
+    finding = expect_refusal(
         lambda: read(VISITS, nested),
         "Patient W01: 2 intervals of 'drug' while another still runs (the first starts at day 1).",
         "End the earlier interval where the later begins",
@@ -506,7 +518,7 @@ def test_intervals_that_touch_or_are_of_two_treatments_do_not_overlap(read):
 
 
 def test_an_interval_with_a_dose_in_place_of_a_rate(read):
-    refused(
+    expect_refusal(
         lambda: read(VISITS, intervals(dose=[500.0, None])),
         "Patient W01: 1 row of the treatments table with a stop and a 'dose' but no 'rate'.",
         "add column 'rate'",
@@ -519,60 +531,60 @@ def test_an_interval_with_a_dose_in_place_of_a_rate(read):
 
 def test_an_unknown_key_in_the_schema(tmp_path):
     folder = folder_with(tmp_path, SCHEMA + 'outcme = "y"\n')
-    refused(lambda: cp.read_cohort(folder), "schema.toml, key 'outcme'", "Did you mean 'outcomes'?")
+    expect_refusal(lambda: cp.read_cohort(folder), "schema.toml, key 'outcme'", "Did you mean 'outcomes'?")
 
 
 def test_a_wrong_value_in_the_schema(tmp_path):
     folder = folder_with(tmp_path, SCHEMA.replace("day", "fortnight"))
-    refused(lambda: cp.read_cohort(folder), "schema.toml, key 'time_unit'", "'week'")
+    expect_refusal(lambda: cp.read_cohort(folder), "schema.toml, key 'time_unit'", "'week'")
 
 
 def test_a_schema_that_is_not_toml(tmp_path):
     folder = folder_with(tmp_path, "time_unit = day\n")
-    refused(lambda: cp.read_cohort(folder), "schema.toml is not TOML", "line 1")
+    expect_refusal(lambda: cp.read_cohort(folder), "schema.toml is not TOML", "line 1")
 
 
 def test_a_folder_without_schema(tmp_path):
     folder = folder_with(tmp_path, None)
-    refused(lambda: cp.read_cohort(folder), "There is no schema.toml in", "counterpath check --draft")
+    expect_refusal(lambda: cp.read_cohort(folder), "There is no schema.toml in", "counterpath check --draft")
 
 
 def test_no_folder(tmp_path):
-    refused(lambda: cp.read_cohort(tmp_path / "nowhere"), "There is no folder", "nowhere")
+    expect_refusal(lambda: cp.read_cohort(tmp_path / "nowhere"), "There is no folder", "nowhere")
 
 
 def test_a_folder_without_observations(tmp_path):
     (tmp_path / "schema.toml").write_text(SCHEMA)
-    refused(lambda: cp.read_cohort(tmp_path), "has no observations.csv and no observations.parquet")
+    expect_refusal(lambda: cp.read_cohort(tmp_path), "has no observations.csv and no observations.parquet")
 
 
 def test_a_table_as_csv_and_as_parquet(tmp_path):
     folder = folder_with(tmp_path)
     pl.read_csv(folder / "observations.csv").write_parquet(folder / "observations.parquet")
-    refused(lambda: cp.read_cohort(folder), "has observations.parquet and observations.csv. Keep one.")
+    expect_refusal(lambda: cp.read_cohort(folder), "has observations.parquet and observations.csv. Keep one.")
 
 
 def test_an_empty_csv_file(tmp_path):
     folder = folder_with(tmp_path, observations="")
-    refused(lambda: cp.read_cohort(folder), "observations.csv is empty. Give it a header and rows")
+    expect_refusal(lambda: cp.read_cohort(folder), "observations.csv is empty. Give it a header and rows")
 
 
 def test_a_csv_file_of_another_encoding(tmp_path):
     folder = folder_with(tmp_path)
     (folder / "observations.csv").write_bytes("patient,time,y\nJosé,0,1\n".encode("latin1"))
-    refused(lambda: cp.read_cohort(folder), "observations.csv is not UTF-8. Save it as UTF-8.")
+    expect_refusal(lambda: cp.read_cohort(folder), "observations.csv is not UTF-8. Save it as UTF-8.")
 
 
 def test_a_parquet_file_that_is_none(tmp_path):
     folder = folder_with(tmp_path)
     (folder / "static.parquet").write_text("not parquet")
-    refused(lambda: cp.read_cohort(folder), "static.parquet cannot be read")
+    expect_refusal(lambda: cp.read_cohort(folder), "static.parquet cannot be read")
 
 
 def test_an_unknown_level_on_load(tmp_path):
     covariate = 'covariates = [{ name = "rhythm", kind = "categorical", levels = ["sinus"] }]\n'
     table = "patient,time,y,rhythm\nW01,0,1,sinus\nW01,1,2,flutter\n"
-    refused(
+    expect_refusal(
         lambda: cp.read_cohort(folder_with(tmp_path, SCHEMA + covariate, observations=table)),
         f"{tmp_path}: Patient W01: 'flutter' is not a level of 'rhythm' (sinus).",
         "add the level",
@@ -586,12 +598,12 @@ def test_an_undeclared_treatment_on_load(tmp_path):
         SCHEMA + 'treatments = [{ name = "chemotherapy" }]\n',
         treatments="patient,treatment,time\nW01,chemoterapy,0\n",
     )
-    refused(lambda: cp.read_cohort(folder), "'chemoterapy' is not declared. Did you mean 'chemotherapy'?")
+    expect_refusal(lambda: cp.read_cohort(folder), "'chemoterapy' is not declared. Did you mean 'chemotherapy'?")
 
 
 def test_declared_static_variables_without_a_table(tmp_path):
     folder = folder_with(tmp_path, SCHEMA + 'static = [{ name = "age" }]\n')
-    refused(lambda: cp.read_cohort(folder), "Static variables (age) are declared, and there is no static table.")
+    expect_refusal(lambda: cp.read_cohort(folder), "Static variables (age) are declared, and there is no static table.")
 
 
 def test_offsets_in_a_csv_file_are_not_lost(tmp_path):
@@ -619,7 +631,7 @@ def test_a_dose_and_a_rate_in_one_row(read):
             "dose": [50.0],
             "rate": [50.0],
         }
-        refused(
+        expect_refusal(
             lambda table=table: read(VISITS, table | {"stop": pl.Series(table["stop"], dtype=pl.Float64)}),
             "Patient W01: 1 row of the treatments table with a 'dose' and a 'rate'.",
             code="dose_and_rate",
@@ -634,7 +646,9 @@ def test_an_amount_missing_in_a_table_of_rates(read):
         "stop": [2.0, None],
         "rate": [5.0, None],
     }
-    refused(lambda: read(VISITS, table), "Patient W01", "no value in column 'dose' or 'rate'", code="missing_dose")
+    expect_refusal(
+        lambda: read(VISITS, table), "Patient W01", "no value in column 'dose' or 'rate'", code="missing_dose"
+    )
 
 
 def test_a_treatment_without_amounts_beside_one_with_them_is_given_or_not(read):

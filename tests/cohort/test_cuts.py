@@ -94,7 +94,7 @@ def infused(events, end):
     return np.bincount(events.patient_of_row, weights=given, minlength=events.patients)
 
 
-@settings(deadline=None, max_examples=150)  # the first call imports and compiles
+@settings(max_examples=150)  # tables are built and read for each
 @given(tables(), HALVES)
 def test_a_cut_keeps_every_outcome_and_every_dose_exactly_once(frames, time):
     cohort = cohort_of(frames)
@@ -125,7 +125,7 @@ def test_a_cut_keeps_every_outcome_and_every_dose_exactly_once(frames, time):
     np.testing.assert_array_equal(total, infused(source.events, forever))
 
 
-@settings(deadline=None, max_examples=100)  # the first call imports and compiles
+@settings(max_examples=100)  # tables are built and read for each
 @given(tables(), HALVES, HALVES)
 def test_until_later_and_then_until_earlier_is_until_earlier(frames, one, other):
     cohort = cohort_of(frames)
@@ -135,7 +135,7 @@ def test_until_later_and_then_until_earlier_is_until_earlier(frames, one, other)
     assert twice.equals(once)
 
 
-@settings(deadline=None, max_examples=100)  # the first call imports and compiles
+@settings(max_examples=100)  # tables are built and read for each
 @given(tables(), HALVES)
 def test_a_history_knows_nothing_of_the_future(frames, time):
     history = cohort_of(frames).until(time, ended="drop")

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import counterpath as cp
@@ -86,7 +86,6 @@ def test_edges_that_cannot_be(edges):
 TIMES = st.lists(st.floats(0, 1e4, allow_subnormal=False, width=32), min_size=1, max_size=30, unique=True)
 
 
-@settings(deadline=None)  # the first call imports
 @given(st.lists(TIMES, min_size=1, max_size=5), st.integers(1, 12), st.none() | st.floats(0.01, 1e4))
 def test_edges_increase_from_zero_to_the_lookback(times, cells, lookback):
     grid = choose_grid(records_of(*times), ends_of(*times), lookback=lookback, cells=cells)
@@ -97,7 +96,6 @@ def test_edges_increase_from_zero_to_the_lookback(times, cells, lookback):
         assert grid.lookback == lookback
 
 
-@settings(deadline=None)  # the first call imports
 @given(st.lists(TIMES, min_size=1, max_size=5), st.integers(1, 12), st.integers(-8, 8))
 def test_another_power_of_two_as_unit_scales_the_edges_exactly(times, cells, power):
     times = [[t for t in some if t == 0 or t > 1e-6] or [0.0] for some in times]

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import counterpath as cp
@@ -302,7 +302,6 @@ def plans(draw):
     return cp.Plan(doses=tuple(doses), infusions=tuple(infusions), time_unit=unit)
 
 
-@settings(deadline=None)  # the first call imports
 @given(plans(), st.lists(st.sampled_from([None, "a", 1]), max_size=2), st.sampled_from([(), ("drip",)]))
 def test_json_is_the_plan(plan, patients, without):
     plan = plan.model_copy(
@@ -311,13 +310,11 @@ def test_json_is_the_plan(plan, patients, without):
     assert cp.Plan.from_json(plan.to_json()) == plan
 
 
-@settings(deadline=None)  # the first call imports
 @given(plans(), st.sampled_from(["polars", "pandas", "pyarrow"]))
 def test_a_table_is_the_plan(plan, kind):
     assert cp.Plan.from_table(plan.to_table(kind)) == plan
 
 
-@settings(deadline=None)  # the first call imports
 @given(plans(), plans())
 def test_a_sum_survives_both_forms(one, other):
     if one.time_unit != other.time_unit and one.doses + one.infusions and other.doses + other.infusions:

@@ -92,7 +92,7 @@ def read(frames, **options):
     return cp.Cohort.from_tables(*frames, outcome="y", time_unit="day", **options)
 
 
-@settings(deadline=None, max_examples=60)  # files are written
+@settings(max_examples=60)  # tables are built and read for each
 @given(tables())
 def test_read_save_load_describe_change_nothing(frames):
     cohort = read(frames)
@@ -106,7 +106,7 @@ def test_read_save_load_describe_change_nothing(frames):
     assert loaded.static.equals(cohort.static)
 
 
-@settings(deadline=None, max_examples=60)  # the first call imports
+@settings(max_examples=60)  # tables are built and read for each
 @given(tables())
 def test_what_comes_back_is_what_was_given(frames):
     cohort = read(frames)
@@ -121,7 +121,7 @@ def test_what_comes_back_is_what_was_given(frames):
     assert cohort.events.rows == frames[1].height
 
 
-@settings(deadline=None, max_examples=40)  # the first call imports
+@settings(max_examples=40)  # tables are built and read for each
 @given(tables(), st.integers(-(10**6), 10**6))
 def test_another_calendar_changes_nothing_but_origins(frames, quarters):
     """Adding a constant to all of a patient's times; quarters of a day are exact in float64."""
@@ -146,7 +146,7 @@ def test_another_calendar_changes_nothing_but_origins(frames, quarters):
     assert shift == [first] + [0 * first] * (len(shift) - 1)
 
 
-@settings(deadline=None, max_examples=40)  # the first call imports
+@settings(max_examples=40)  # tables are built and read for each
 @given(tables(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(frames, random):
     def shuffled(frame):
@@ -167,7 +167,7 @@ def test_the_order_of_rows_does_not_matter(frames, random):
     assert {repair.code for repair in other.repairs} <= {"unsorted_times"}
 
 
-@settings(deadline=None, max_examples=40)  # the first call imports
+@settings(max_examples=40)  # tables are built and read for each
 @given(tables(), st.sampled_from(["pandas", "pyarrow"]))
 def test_the_kind_of_frame_does_not_matter(frames, kind):
     convert = {"pandas": lambda f: f.to_pandas(), "pyarrow": lambda f: f.to_arrow()}[kind]

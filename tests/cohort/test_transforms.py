@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import lognorm, norm
@@ -28,7 +28,6 @@ def domain(transform, positive):
 
 
 @pytest.mark.parametrize("transform", FAMILIES, ids=str)
-@settings(deadline=None)  # the first call imports
 @given(values=hnp.arrays(float, st.integers(1, 20), elements=POSITIVE))
 def test_the_way_back_is_the_way_back(transform, values):
     outcome, origin = domain(transform, values)
@@ -39,7 +38,6 @@ def test_the_way_back_is_the_way_back(transform, values):
 
 
 @pytest.mark.parametrize("transform", FAMILIES, ids=str)
-@settings(deadline=None)  # the first call imports
 @given(values=hnp.arrays(float, st.integers(2, 30), elements=st.floats(-30, 30)))
 def test_quantiles_go_through_the_inverse_as_they_are(transform, values):
     transformed = np.sort(values)
