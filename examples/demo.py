@@ -1,4 +1,4 @@
-"""The tour that `make demo` takes: simulate a study, check it, compare two models, look at eight patients."""
+"""The tour that `make demo` takes: read and check tables; simulate a study, compare two models, look at patients."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 import counterpath as cp
+from counterpath.cli.tables import description_table
 from counterpath.figures import Forecast, draw_forecasts
 from counterpath.predictive import Evaluation
 
@@ -20,7 +21,26 @@ def main() -> None:
     console = Console()
     folder = Path("demo")
     folder.mkdir(exist_ok=True)
+    records_of_a_ward(console, folder)
+    forecasts_in_a_simulated_study(console, folder)
 
+
+def records_of_a_ward(console: Console, folder: Path) -> None:
+    """Tables come in, are checked and described, and six patients are drawn."""
+    console.rule("Tables of a ward")
+    ward = cp.load_example_ward()
+    console.print(ward)
+    console.print(f"\n{ward.check()}\n", highlight=False)
+    console.print(description_table(ward))
+    picture = folder / "patients.png"
+    treated = [patient for patient in ward.patients if len(set(ward[patient].events.treatment)) == 2][:6]
+    cp.draw_patients(ward, treated, path=picture)
+    console.print(f"\nSix of them are drawn in {picture}.\n")
+
+
+def forecasts_in_a_simulated_study(console: Console, folder: Path) -> None:
+    """Where the truth is known: the simplest forecast beside the best possible one, and two plans."""
+    console.rule("A simulated study")
     study = cp.simulate_tumor_growth(patients=1_000, seed=0)
     train, test = study.cohort.split((0.7, 0.3), seed=0)
     report = study.cohort.check()
