@@ -316,7 +316,7 @@ def test_a_labelled_series_goes_by_its_labels(january):
         ("soon", "'soon' is no time"),
         (pd.Timedelta("1D"), "is a Timedelta, not a time"),
         ([1.0, pd.Timestamp("2024-01-03")], "Give one kind"),
-        (np.datetime64("NaT"), "missing"),
+        (np.datetime64("NaT", "us"), "missing"),
     ],
 )
 def test_what_is_no_time_is_refused(january, time, message):
