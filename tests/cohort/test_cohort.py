@@ -1,5 +1,5 @@
 from dataclasses import FrozenInstanceError
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pandas as pd
@@ -234,7 +234,7 @@ def test_until_takes_an_instant_of_another_zone(read):
 
 @pytest.mark.parametrize(("zone", "moment"), [(None, "with"), ("Europe/Berlin", "without")])
 def test_until_refuses_a_moment_that_is_on_another_kind_of_clock(read, zone, moment):
-    time = datetime(2024, 1, 2, tzinfo=timezone.utc if moment == "with" else None)  # noqa: UP017
+    time = datetime(2024, 1, 2, tzinfo=UTC if moment == "with" else None)
     with pytest.raises(cp.CohortError, match="a time zone"):
         dated(read, zone).until(time)
 
