@@ -30,7 +30,7 @@ def main(patients: int = PATIENTS) -> None:
     variants = []
     for assignment, continuous in VARIANTS:
         options = {"assignment": assignment, "continuous": continuous}
-        train = cp.load_tumor_growth(patients, seed=TRAIN_SEED, **options)
+        train = cp.simulate_tumor_growth(patients, seed=TRAIN_SEED, **options)
         test = cp.simulate_tumor_growth(patients, seed=TEST_SEED, **options)
         variants.append({"assignment": assignment, "continuous": continuous} | measure(train, test))
         print_variant(variants[-1])
@@ -44,15 +44,16 @@ def main(patients: int = PATIENTS) -> None:
     write_result("oracle", content, page(content))
 
 
-def measure(train: cp.Cohort, test) -> dict:
-    scale = float(train.records.values[:, 0].std())
+def measure(train, test) -> dict:
+    # Of all days, seen or not: large tumours are seen more often, and a scale should not depend on the visits.
+    scale = float(train.truth.volumes_cm3[:, train.truth.settings.step_of(np.arange(60.0))].std())
     outcomes = test.truth.volumes_cm3[:, test.truth.settings.step_of(CUT_DAYS + HORIZONS)]
     history, plan = test.cohort.until(CUT_DAYS), cp.Plan.observed(test.cohort)
-    oracle = cp.Oracle(test.truth.settings).fit(train)
+    oracle = cp.Oracle(test.truth.settings).fit(train.cohort)
     began = time.perf_counter()
     prediction = oracle.predict(history, plan, horizons=HORIZONS.tolist(), draws=DRAWS)
     seconds = time.perf_counter() - began
-    last = cp.LastValue(5.0).fit(train).predict(history, plan, horizons=HORIZONS.tolist(), draws=DRAWS)
+    last = cp.LastValue(5.0).fit(train.cohort).predict(history, plan, horizons=HORIZONS.tolist(), draws=DRAWS)
     size = oracle.effective_size
     return {
         "scale_cm3": scale,
@@ -110,7 +111,8 @@ def page(content: dict) -> str:
         f"{content['python']}, commit `{content['commit'][:10]}`. Figures: `oracle.json`.\n\n"
         f"{content['patients']:,} simulated patients, known up to day {content['cut_days']:g}, under what was really "
         "given. The oracle knows the simulator and the same record; nothing can do better on average. Volumes are "
-        "divided by the training patients' standard deviation. Every patient counts, seen on that day or not.\n"
+        "divided by the standard deviation of the training patients' volumes on all days. Every patient counts, "
+        "seen on that day or not.\n"
     ]
     for variant in content["variants"]:
         size = variant["effective_size"]
