@@ -23,19 +23,22 @@ if TYPE_CHECKING:
         load_example_ward,
         read_cohort,
     )
-    from counterpath.estimators import LastValue, Oracle
+    from counterpath.estimators import BNCDE, TECDE, DeepEnsemble, LastValue, Oracle
     from counterpath.figures import draw_patients
     from counterpath.simulators import load_tumor_growth, simulate_tumor_growth
 
 _HOMES = {
+    "BNCDE": "estimators",
     "Cohort": "cohort",
     "CohortError": "cohort",
     "CohortWarning": "cohort",
+    "DeepEnsemble": "estimators",
     "LastValue": "estimators",
     "Oracle": "estimators",
     "Plan": "cohort",
     "PlanError": "cohort",
     "PlanWarning": "cohort",
+    "TECDE": "estimators",
     "TimeZoneWarning": "cohort",
     "UnseenDoseWarning": "cohort",
     "draw_patients": "figures",
@@ -46,9 +49,12 @@ _HOMES = {
 }
 
 __all__ = [
+    "BNCDE",
+    "TECDE",
     "Cohort",
     "CohortError",
     "CohortWarning",
+    "DeepEnsemble",
     "LastValue",
     "Oracle",
     "Plan",

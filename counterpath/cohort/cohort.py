@@ -300,22 +300,23 @@ class Cohort:
     def __getitem__(self, which: Any) -> Cohort:
         """Some patients: `cohort[:10]` and masks go by position, `cohort[[17, 20]]` and `cohort["P3"]` by id."""
         if isinstance(which, slice):
-            return self._take(np.arange(len(self))[which])
+            return self.take(np.arange(len(self))[which])
         try:
             listed = [which] if isinstance(which, (str, int, np.integer)) else list(which)
             if listed and all(isinstance(item, (bool, np.bool_)) for item in listed):
                 if len(listed) != len(self):
                     raise IndexError(f"The mask has {len(listed)} values; the cohort has {len(self)} patients.")
-                return self._take(np.flatnonzero(np.array(listed, dtype=bool)))
+                return self.take(np.flatnonzero(np.array(listed, dtype=bool)))
             positions = self.positions(listed)
             if len(np.unique(positions)) < len(positions):
                 raise CohortError("A patient is named twice. A cohort holds each patient once.")
-            return self._take(positions)
+            return self.take(positions)
         except (TypeError, pl.exceptions.PolarsError) as error:
             kind = "text" if self.patients.dtype == pl.String else "integers"
             raise CohortError(f"{which!r} names no patients: ids of this cohort are {kind}.") from error
 
-    def _take(self, positions: Int64[np.ndarray, " chosen"]) -> Cohort:
+    def take(self, positions: Int64[np.ndarray, " chosen"]) -> Cohort:
+        """Patients by position, in this order; `cohort[…]` is the friendlier way."""
         return replace(
             self,
             patients=self.patients.gather(positions),
@@ -335,7 +336,7 @@ class Cohort:
         parts = np.split(order, ends[:-1])
         if min(len(part) for part in parts) == 0:
             raise CohortError(f"{counted(len(self), 'patient')} are too few for shares {tuple(shares)}.")
-        return tuple(self._take(np.sort(part)) for part in parts)
+        return tuple(self.take(np.sort(part)) for part in parts)
 
     def until(self, time: Any, *, ended: Literal["error", "drop"] = "error") -> Cohort:
         """What was known at a time: observations up to it, treatments before it, running intervals open.

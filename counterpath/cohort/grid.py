@@ -95,7 +95,11 @@ def choose_grid(
     if not (np.isfinite(lookback) and lookback > 0):
         raise CohortError(f"lookback={lookback} is not a positive time.")
     start = window_starts(records, history_end, lookback)
-    elapsed = records.times - start[records.patient_of_row]
+    return grid_through(records.times - start[records.patient_of_row], lookback, cells)
+
+
+def grid_through(elapsed: Float64[np.ndarray, " times"], lookback: float, cells: int) -> Grid:
+    """Edges at each of these times if they are few, at their quantiles if they are many."""
     inside = np.sort(elapsed[(elapsed > 0) & (elapsed <= lookback)])
     distinct = np.unique(inside[inside < lookback])
     if len(distinct) < cells:  # the end of the window is an edge too

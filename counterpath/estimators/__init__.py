@@ -1,7 +1,23 @@
-"""The front door: models under one contract."""
+"""The front door: models with one contract."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from counterpath.estimators.contract import Estimator, NotFittedError
 from counterpath.estimators.last_value import LastValue
 from counterpath.estimators.oracle import Oracle
 
-__all__ = ["Estimator", "LastValue", "NotFittedError", "Oracle"]
+if TYPE_CHECKING:
+    from counterpath.estimators.bncde import BNCDE
+    from counterpath.estimators.deep_ensemble import DeepEnsemble
+    from counterpath.estimators.tecde import TECDE
+
+_NEED_JAX = {"BNCDE": "bncde", "DeepEnsemble": "deep_ensemble", "TECDE": "tecde"}
+
+__all__ = ["BNCDE", "TECDE", "DeepEnsemble", "Estimator", "LastValue", "NotFittedError", "Oracle"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEED_JAX:
+        raise AttributeError(f"module 'counterpath.estimators' has no attribute {name!r}")
+    return getattr(import_module(f"counterpath.estimators.{_NEED_JAX[name]}"), name)

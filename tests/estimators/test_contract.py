@@ -5,10 +5,18 @@ import polars as pl
 import pytest
 
 import counterpath as cp
-from counterpath.estimators import LastValue, NotFittedError, Oracle
+from counterpath.estimators import BNCDE, TECDE, DeepEnsemble, LastValue, NotFittedError, Oracle
 from counterpath.simulators.tumor_truth import TumorSettings
 
-MODELS = {"LastValue": lambda: LastValue(max_horizon=5.0), "Oracle": lambda: Oracle(TumorSettings(), max_horizon=5.0)}
+SMALL = {"hidden": 4, "field_widths": (8,), "embedding_widths": (), "head_widths": (), "batch_size": 32, "epochs": 15}
+
+MODELS = {
+    "LastValue": lambda: LastValue(max_horizon=5.0),
+    "Oracle": lambda: Oracle(TumorSettings(), max_horizon=5.0),
+    "BNCDE": lambda: BNCDE(max_horizon=5.0, **SMALL),
+    "TECDE with noise": lambda: TECDE(max_horizon=5.0, outcome_noise=True, **SMALL),
+    "DeepEnsemble": lambda: DeepEnsemble(TECDE(max_horizon=5.0, outcome_noise=True, **SMALL), members=2),
+}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,84 @@
+"""The vector field f(Z, t | ω): a network whose weights are an argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+Activation = Literal["relu", "silu", "tanh"]
+ACTIVATIONS: dict[str, Callable] = {"relu": jax.nn.relu, "silu": jax.nn.silu, "tanh": jnp.tanh}
+
+# Matrix and bias of each layer, at one time or along a path.
+Layers = tuple[tuple[Float[Array, "... _ _"], Float[Array, "... _"]], ...]
+
+
+class VectorField(eqx.Module):
+    """An MLP from (Z, t) to a matrix of hidden × channels, with tanh at its end, so that no step can explode.
+
+    Attributes:
+        hidden: Size of Z.
+        channels: Number of channels of the path that drives it.
+        widths: Of the hidden layers.
+        activation: Between them.
+    """
+
+    hidden: int = eqx.field(static=True)
+    channels: int = eqx.field(static=True)
+    widths: tuple[int, ...] = eqx.field(static=True)
+    activation: Activation = eqx.field(static=True, default="relu")
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """Outputs and inputs of each layer."""
+        sizes = (self.hidden + 1, *self.widths, self.hidden * self.channels)
+        return tuple(zip(sizes[1:], sizes[:-1], strict=True))
+
+    @property
+    def size(self) -> int:
+        """Number of weights, d_ω."""
+        return sum(outputs * (inputs + 1) for outputs, inputs in self.shapes)
+
+    def layers(self, weights: Float[Array, "*path weights"]) -> Layers:
+        """A flat vector of weights (or a path of them) as matrices and biases."""
+        layers, start = [], 0
+        for outputs, inputs in self.shapes:
+            matrix = weights[..., start : start + outputs * inputs].reshape(*weights.shape[:-1], outputs, inputs)
+            start += outputs * inputs
+            layers.append((matrix, weights[..., start : start + outputs]))
+            start += outputs
+        return tuple(layers)
+
+    def fan_in_std(self) -> Float[Array, " weights"]:
+        """1/√fan-in of each weight: the scale at which a layer keeps the size of what passes through it."""
+        return jnp.concatenate(
+            [jnp.full(outputs * (inputs + 1), 1 / math.sqrt(inputs)) for outputs, inputs in self.shapes]
+        )
+
+    def usual_start(self, key: PRNGKeyArray) -> Float[Array, " weights"]:
+        """Random matrices at the scale of their fan-in, and no biases."""
+        parts = []
+        for layer_key, (outputs, inputs) in zip(jax.random.split(key, len(self.shapes)), self.shapes, strict=True):
+            parts += [jax.random.normal(layer_key, (outputs * inputs,)) / math.sqrt(inputs), jnp.zeros(outputs)]
+        return jnp.concatenate(parts)
+
+    def __call__(
+        self, hidden: Float[Array, " hidden"], clock: Float[Array, ""], layers: Layers
+    ) -> Float[Array, "hidden channels"]:
+        """The matrix f(Z, t | ω) that is multiplied with an increment of the path.
+
+        Args:
+            hidden: Z.
+            clock: t, from 0 to 1.
+            layers: ω, as `layers` gives it.
+        """
+        *inner, (matrix, bias) = layers
+        signal = jnp.append(hidden, clock)
+        for weight, shift in inner:
+            signal = ACTIVATIONS[self.activation](weight @ signal + shift)
+        return jnp.tanh(matrix @ signal + bias).reshape(self.hidden, self.channels)

@@ -1,0 +1,57 @@
+"""Several fits of one model from different seeds, taken together (Lakshminarayanan et al. 2017)."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from counterpath.cohort import Cohort, CohortError, Plan
+from counterpath.estimators.contract import Estimator
+from counterpath.estimators.joint_fit import fit_members
+from counterpath.estimators.neural import NeuralEstimator
+
+
+class DeepEnsemble(Estimator):
+    """The mixture of members that differ in their seed.
+
+    Neural members train at once; others one after the other.
+
+    Attributes:
+        model: What the members are copies of; it is not fitted itself.
+        members: How many.
+        members_: After `fit`, the fitted models.
+    """
+
+    def __init__(self, model: Estimator, *, members: int = 5):
+        if members < 2:
+            raise CohortError(f"members={members} is no ensemble. Use 2 or more.")
+        self.model = model
+        self.members = members
+        self.max_horizon = model.max_horizon
+
+    def fit(self, train: Cohort, validation: Cohort | None = None, **options: Any) -> DeepEnsemble:
+        """Fit every member on the same patients; `options` are the model's own."""
+        made = [copy(self.model) for _ in range(self.members)]
+        for number, member in enumerate(made):
+            # Seeds of members are far apart, so that neighbouring ensembles do not share them.
+            member.seed = getattr(self.model, "seed", 0) * 1_000 + number  # type: ignore[attr-defined]
+        if isinstance(self.model, NeuralEstimator):
+            fit_members([m for m in made if isinstance(m, NeuralEstimator)], [train], [validation], **options)
+        else:
+            for member in made:
+                member.fit(train, validation, **options)
+        self.members_ = made
+        self.schema = train.schema
+        return self
+
+    def _draw(self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int) -> np.ndarray:
+        """As many draws of each member, to one more or less."""
+        shares = [draws // self.members + (i < draws % self.members) for i in range(self.members)]
+        drawn = [
+            member._draw(history, plan, horizons, number, seed)
+            for member, number in zip(self.members_, shares, strict=True)
+            if number
+        ]
+        return np.concatenate(drawn)

@@ -1,0 +1,95 @@
+"""Several models of one architecture, trained at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+import jax
+import numpy as np
+import polars as pl
+
+from counterpath.cohort import Cohort, CohortError, Schema
+from counterpath.estimators.neural import DATA_SEED, NeuralEstimator
+from counterpath.paths.tabulation import Tabulation
+from counterpath.training import Checkpoint, Clock, Examples, tabulate, train
+from counterpath.training.examples import stack_examples
+from counterpath.training.progress import show_progress
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A training cohort, ready for the network."""
+
+    schema: Schema
+    tabulation: Tabulation
+    examples: Examples
+    held: Examples
+
+
+def fit_members(
+    members: Sequence[NeuralEstimator],
+    trains: Sequence[Cohort],
+    validations: Sequence[Cohort | None],
+    *,
+    progress: bool = True,
+    checkpoint: str | PathLike[str] | None = None,
+) -> None:
+    """Train several models of one architecture at once: one per seed, on the same or on different patients.
+
+    Args:
+        members: Models that differ in their seed only.
+        trains: One cohort for all, or one per model.
+        validations: Likewise.
+        progress: Show it.
+        checkpoint: A file that keeps the run.
+    """
+    first = members[0]
+    prepared = []
+    for train_cohort, validation in zip(trains, validations, strict=True):
+        if validation is None:
+            if first.validation_share <= 0:
+                raise CohortError("validation_share must be positive where no validation patients are given.")
+            train_cohort, validation = train_cohort.split(
+                (1 - first.validation_share, first.validation_share), seed=first.seed
+            )
+        tabulation = first.new_tabulation(train_cohort)
+        rng = np.random.default_rng([DATA_SEED, first.seed, 1])
+        cuts = first.architecture.cuts
+        examples, held = (tabulate(c, tabulation, cuts=cuts, rng=rng) for c in (train_cohort, validation))
+        prepared.append(_Prepared(train_cohort.schema, tabulation, examples, held))
+    of_member = prepared * len(members) if len(prepared) == 1 else prepared
+    networks = [member.new_network(own.tabulation) for member, own in zip(members, of_member, strict=True)]
+    if len(prepared) == 1:
+        examples, held = prepared[0].examples, prepared[0].held
+    else:
+        examples, held = stack_examples([p.examples for p in prepared]), stack_examples([p.held for p in prepared])
+    with show_progress(type(first).__name__, shown=progress) as report:
+        trained = train(
+            networks,
+            examples,
+            held,
+            Clock.of(prepared[0].tabulation),
+            first.training,
+            seeds=[member.seed for member in members],
+            report=report,
+            checkpoint=None if checkpoint is None else Checkpoint(checkpoint, _fingerprint(members, examples)),
+        )
+    for i, (member, own) in enumerate(zip(members, of_member, strict=True)):
+        member.tabulation_ = own.tabulation
+        member.network_ = trained.networks[i]
+        member.history_ = trained.history.filter(pl.col("member") == i).drop("member")
+        member.schema = own.schema
+
+
+def _fingerprint(members: Sequence[NeuralEstimator], examples: Examples) -> str:
+    """Of everything that a run depends on."""
+    digest = hashlib.sha256()
+    for member in members:
+        digest.update(repr((type(member).__name__, member.max_horizon, member.architecture)).encode())
+        digest.update(repr((member.training, member.seed)).encode())
+    for leaf in jax.tree.leaves((examples.inputs, examples.targets)):
+        digest.update(np.asarray(leaf).tobytes())
+    return digest.hexdigest()

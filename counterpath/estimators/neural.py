@@ -1,0 +1,200 @@
+"""What all models of this package that are trained have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import TypeVar
+
+import jax
+import numpy as np
+import polars as pl
+from scipy.special import ndtri, stdtrit
+
+from counterpath.cohort import Cohort, CohortError, Plan, fit_scaler
+from counterpath.cohort.transforms import TransformName
+from counterpath.dynamics.vector_field import Activation
+from counterpath.estimators.contract import Estimator
+from counterpath.models import Inputs, NetworkSizes, NeuralCDE, build_network
+from counterpath.models.likelihood import STUDENT_DEGREES
+from counterpath.models.network import PosteriorStart
+from counterpath.models.posterior import Posterior
+from counterpath.paths import Interpolation
+from counterpath.paths.tabulation import Tabulation
+from counterpath.training import Clock, TrainingSettings, fit_tabulation
+from counterpath.training.examples import Cuts
+
+COMPONENTS = 100  # draws of the weights behind a prediction; further draws are of the outcome given them
+DATA_SEED, NETWORK_SEED, DRAW_SEED = 0, 1, 2  # streams of one seed that do not meet
+
+Trainable = TypeVar("Trainable", bound="NeuralEstimator")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Everything that decides about a model before it sees data, besides horizon, seed and training.
+
+    Attributes:
+        lookback: The longest history that is followed in steps; what is older is summarised. Default: the longest.
+        cells: The most steps of a history.
+        plan_cells: The most steps of a plan.
+        interpolation: Of the history's path.
+        transform: Of the outcomes.
+        plain_path: Whether paths hold only time, values and treatments, with steps of their own size.
+        corrects_last: Whether outcomes are predicted as a change since they were last seen.
+        cuts: Where training trajectories are cut: `many` times, or once, at the `last` outcome less the horizon.
+        hidden: Size of Z.
+        field_widths: Hidden layers of the vector fields.
+        activation: Of the vector fields.
+        embedding_widths: Hidden layers of the embedding.
+        head_widths: Hidden layers of the head.
+        dropout: In the head.
+        posterior: Law of the weights; None for fixed weights.
+    """
+
+    lookback: float | None
+    cells: int
+    plan_cells: int
+    interpolation: Interpolation
+    transform: TransformName
+    plain_path: bool
+    corrects_last: bool
+    cuts: Cuts
+    hidden: int
+    field_widths: tuple[int, ...]
+    activation: Activation
+    embedding_widths: tuple[int, ...]
+    head_widths: tuple[int, ...]
+    dropout: float
+    posterior: PosteriorStart | None
+
+
+class NeuralEstimator(Estimator):
+    """A neural CDE behind the common contract.
+
+    Attributes:
+        architecture: Of the network.
+        training: How it is trained.
+        validation_share: Share of patients held out where no validation cohort is given.
+        seed: Of everything random; data, initial weights and draws have streams of their own.
+        history_: After `fit`, a frame with a row per epoch.
+    """
+
+    tabulation_: Tabulation
+    network_: NeuralCDE
+    history_: pl.DataFrame
+
+    def __init__(
+        self,
+        max_horizon: float,
+        architecture: Architecture,
+        training: TrainingSettings,
+        *,
+        seed: int,
+        validation_share: float,
+    ):
+        if not (np.isfinite(max_horizon) and max_horizon > 0):
+            raise CohortError(f"max_horizon={max_horizon} is not a positive time.")
+        self.max_horizon = float(max_horizon)
+        self.architecture = architecture
+        self.training = training
+        self.seed = seed
+        self.validation_share = validation_share
+
+    def fit(
+        self: Trainable,
+        train: Cohort,
+        validation: Cohort | None = None,
+        *,
+        progress: bool = True,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> Trainable:
+        """Learn from training patients.
+
+        Args:
+            train: Whole trajectories.
+            validation: Patients who decide when to stop. Without them, some of the training patients are held out.
+            progress: Show it.
+            checkpoint: A file that keeps the run, so that it can be taken up again after an interruption.
+        """
+        from counterpath.estimators.joint_fit import fit_members
+
+        fit_members([self], [train], [validation], progress=progress, checkpoint=checkpoint)
+        return self
+
+    def new_tabulation(self, train: Cohort) -> Tabulation:
+        """Grids and scales from training patients."""
+        plan = self.architecture
+        return fit_tabulation(
+            train,
+            fit_scaler(train, transform=plan.transform),
+            max_horizon=self.max_horizon,
+            lookback=plan.lookback,
+            cells=plan.cells,
+            plan_cells=plan.plan_cells,
+            interpolation=plan.interpolation,
+            plain_path=plan.plain_path,
+            corrects_last=plan.corrects_last,
+            cuts=plan.cuts,
+            rng=np.random.default_rng([DATA_SEED, self.seed]),
+        )
+
+    def new_network(self, tabulation: Tabulation) -> NeuralCDE:
+        """The network before training."""
+        plan = self.architecture
+        sizes = NetworkSizes(
+            known=len(tabulation.first_scale),
+            channels=len(tabulation.step_scale),
+            plan_channels=len(tabulation.plan_step_scale),
+            outcomes=len(tabulation.change_scale),
+            hidden=plan.hidden,
+            field_widths=plan.field_widths,
+            activation=plan.activation,
+            embedding_widths=plan.embedding_widths,
+            head_widths=plan.head_widths,
+            dropout=plan.dropout,
+        )
+        key = jax.random.fold_in(jax.random.key(self.seed), NETWORK_SEED)
+        return build_network(sizes, plan.posterior, key=key)
+
+    def posterior(self, draws: int = COMPONENTS, seed: int = 0) -> Posterior:
+        """Draws of the weights, made once; the same object is given back as long as the same is asked for."""
+        kept = getattr(self, "_posterior", None)
+        if kept is None or (kept.draws, kept.seed) != (draws, seed) or kept.network is not self.network_:
+            clock = Clock.of(self.tabulation_)
+            kept = Posterior(self.network_, clock.history, clock.plan, draws=draws, seed=seed)
+            self._posterior = kept
+        return kept
+
+    def components(
+        self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and std of the first outcome on the model's scale, for each draw of the weights."""
+        inputs, last = self._inputs(history, plan, horizons)
+        mean, std = self.posterior(draws, seed).outcomes(inputs)
+        scale = self.tabulation_.change_scale
+        centre = last[:, None, :] + scale * mean[:, :, 0]
+        return centre[..., 0], (scale * std[:, :, 0])[..., 0]
+
+    def _inputs(self, history: Cohort, plan: Plan, horizons: np.ndarray) -> tuple[Inputs, np.ndarray]:
+        known = history.until(history.history_end)  # a whole trajectory holds what was given at its very end
+        past = self.tabulation_.histories(known)
+        future = self.tabulation_.plans(plan.resolve(known), np.broadcast_to(horizons, (len(known), len(horizons))))
+        return Inputs.of(past, future), past.last_outcome[:, 0]
+
+    def _draw(self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int) -> np.ndarray:
+        """Outcomes at spread levels of each component, in random order."""
+        components = min(draws, COMPONENTS)
+        mean, std = self.components(history, plan, horizons, components, seed)
+        which = np.arange(draws) % components
+        rng = np.random.default_rng([DRAW_SEED, seed])
+        patients = mean.shape[1]
+        if not self.training.outcome_noise:
+            drawn = mean[which]
+        else:
+            # Latin hypercube: over all draws each patient's levels are spread evenly.
+            order = rng.permuted(np.tile(np.arange(draws)[:, None, None], (1, patients, len(horizons))), axis=0)
+            levels = (order + rng.random(order.shape)) / draws
+            unit = ndtri(levels) if self.training.likelihood == "normal" else stdtrit(STUDENT_DEGREES, levels)
+            drawn = mean[which] + std[which] * unit
+        return self.tabulation_.scaler.variables[0].inverse(drawn)

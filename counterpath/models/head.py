@@ -1,0 +1,70 @@
+"""The head η^p: from a hidden state to the law of the outcomes."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+SMALLEST_STD = 1e-3  # of the usual change: no outcome is known better than to a thousandth of it
+
+
+class Perceptron(eqx.Module):
+    """Linear layers with silu between them.
+
+    Attributes:
+        layers: From the first to the last.
+    """
+
+    layers: list[eqx.nn.Linear]
+
+    def __init__(self, inputs: int, outputs: int, widths: tuple[int, ...], *, key: PRNGKeyArray):
+        sizes = (inputs, *widths, outputs)
+        keys = jax.random.split(key, len(sizes) - 1)
+        self.layers = [eqx.nn.Linear(a, b, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True)]
+
+    def __call__(self, signal: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """The last layer's values."""
+        return self.layers[-1](self.before_last(signal))
+
+    def before_last(self, signal: Float[Array, " inputs"]) -> Float[Array, " features"]:
+        """What the last layer receives."""
+        for layer in self.layers[:-1]:
+            signal = jax.nn.silu(layer(signal))
+        return signal
+
+
+class OutcomeHead(eqx.Module):
+    """Mean and std of the change of each outcome since it was last seen, in units of the usual change.
+
+    Attributes:
+        network: From Z̃ to means and stds.
+        dropout: Probability with which a value before the last layer is left out; 0 for none.
+        outcomes: Number of outcomes.
+    """
+
+    network: Perceptron
+    dropout: float = eqx.field(static=True)
+    outcomes: int = eqx.field(static=True)
+
+    def __init__(self, hidden: int, outcomes: int, widths: tuple[int, ...], dropout: float = 0.0, *, key: PRNGKeyArray):
+        self.network = Perceptron(hidden, 2 * outcomes, widths, key=key)
+        self.dropout = dropout
+        self.outcomes = outcomes
+
+    def __call__(
+        self, hidden: Float[Array, " hidden"], *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, " outcomes"], Float[Array, " outcomes"]]:
+        """(μ, s) of the change.
+
+        Args:
+            hidden: Z̃.
+            key: For dropout.
+        """
+        signal = self.network.before_last(hidden)
+        if self.dropout:
+            kept = jax.random.bernoulli(key, 1 - self.dropout, signal.shape)
+            signal = jnp.where(kept, signal / (1 - self.dropout), 0.0)
+        mean, raw_std = jnp.split(self.network.layers[-1](signal), 2)
+        return mean, SMALLEST_STD + jax.nn.softplus(raw_std)

@@ -1,0 +1,67 @@
+"""What a network receives of patients: paths on the grid, cuts, plans and targets, as arrays of one shape."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from counterpath.paths.tabulation import HistoryArrays, PlanArrays
+
+
+class Inputs(eqx.Module):
+    """Windows of patients, cuts in them, and what is given after each cut.
+
+    Attributes:
+        first: What is known where the window starts: the path's first value and static covariates.
+        steps: Increments of the history's path.
+        cut_step: The step that holds each cut.
+        cut_increments: From the start of that step up to the cut.
+        plan_steps: Increments of the plan's path after each cut.
+        horizon_step: The step of the plan that holds each horizon.
+        horizon_increments: From the start of that step up to the horizon.
+    """
+
+    first: Float[Array, "*patients known"]
+    steps: Float[Array, "*patients steps channels"]
+    cut_step: Int[Array, "*patients cuts"]
+    cut_increments: Float[Array, "*patients cuts channels"]
+    plan_steps: Float[Array, "*patients cuts plan_steps plan_channels"]
+    horizon_step: Int[Array, "*patients cuts horizons"]
+    horizon_increments: Float[Array, "*patients cuts horizons plan_channels"]
+
+    @classmethod
+    def of(cls, history: HistoryArrays, plan: PlanArrays) -> Inputs:
+        """In single precision; the plans are those of all cuts of the first patient, then of the second, and so on."""
+        patients, cuts = history.cut_step.shape
+
+        def single(column: np.ndarray) -> Array:
+            return jnp.asarray(column, dtype=jnp.float32 if column.dtype == np.float64 else jnp.int32)
+
+        def by_patient(column: np.ndarray) -> Array:
+            return single(column.reshape(patients, cuts, *column.shape[1:]))
+
+        return cls(
+            single(history.first),
+            single(history.steps),
+            single(history.cut_step),
+            single(history.cut_increments),
+            by_patient(plan.steps),
+            by_patient(plan.horizon_step),
+            by_patient(plan.horizon_increments),
+        )
+
+
+class Targets(eqx.Module):
+    """Outcomes after each cut.
+
+    Attributes:
+        changes: From the last known outcome, in units of the usual change.
+        shares: How much each counts: 1 divided among the cuts that predict it, 0 where nothing was recorded.
+        cuts: How many of the cuts of each patient are real.
+    """
+
+    changes: Float[Array, "*patients cuts horizons outcomes"]
+    shares: Float[Array, "*patients cuts horizons outcomes"]
+    cuts: Int[Array, "*patients"]

@@ -1,0 +1,253 @@
+"""Encoder, decoder and head, for one patient and one draw of the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key, PRNGKeyArray
+
+from counterpath.dynamics import FixedWeights, Increments, VectorField, WeightLaw, solve, weight_path
+from counterpath.dynamics.vector_field import Activation, Layers
+from counterpath.dynamics.weight_law import Drift
+from counterpath.models.head import OutcomeHead, Perceptron
+from counterpath.models.inputs import Inputs
+
+Outcome = Float[Array, "draws patients cuts horizons outcomes"]
+
+
+@dataclass(frozen=True)
+class NetworkSizes:
+    """Everything that fixes a network's shape.
+
+    Attributes:
+        known: Values known where a window starts.
+        channels: Of the history's path.
+        plan_channels: Of the plan's path.
+        outcomes: Number of outcomes.
+        hidden: Size of Z.
+        field_widths: Hidden layers of the vector fields.
+        activation: Of the vector fields.
+        embedding_widths: Hidden layers from the first value to Z_0; none in the paper.
+        head_widths: Hidden layers of the head; none in the paper.
+        dropout: In the head.
+    """
+
+    known: int
+    channels: int
+    plan_channels: int
+    outcomes: int
+    hidden: int
+    field_widths: tuple[int, ...]
+    activation: Activation
+    embedding_widths: tuple[int, ...]
+    head_widths: tuple[int, ...]
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class PosteriorStart:
+    """How the law of the weights starts and what its prior is.
+
+    Attributes:
+        initial_law: `learned` mean and scale at t = 0, or the paper's N(ν, σ²).
+        start_scale: Size of the initial mean, in units of 1/√fan-in.
+        start_std: Initial scale of the posterior at t = 0, in units of the prior's.
+        prior_std: s_0, in units of 1/√fan-in.
+        prior_rate: θ.
+        diffusion: σ.
+        drift_widths: Hidden layers of the drift network.
+    """
+
+    initial_law: Literal["learned", "paper"]
+    start_scale: float
+    start_std: float
+    prior_std: float
+    prior_rate: float
+    diffusion: float
+    drift_widths: tuple[int, ...]
+
+
+class Weights(eqx.Module):
+    """One draw of the weights of encoder and decoder, at every step.
+
+    Attributes:
+        encoder: ω, as layers.
+        decoder: ω̃, as layers.
+        path_kl: Of both paths.
+    """
+
+    encoder: Layers
+    decoder: Layers
+    path_kl: Float[Array, ""]
+
+
+class NeuralCDE(eqx.Module):
+    """Z_0 = η^e(X_0, static); encoder along the history; decoder along the plan; head η^p.
+
+    Attributes:
+        embedding: η^e.
+        encoder_field: f^e.
+        encoder_law: Of its weights.
+        decoder_field: f^d.
+        decoder_law: Of its weights.
+        outcome_head: η^p.
+    """
+
+    embedding: Perceptron
+    encoder_field: VectorField
+    encoder_law: WeightLaw | FixedWeights
+    decoder_field: VectorField
+    decoder_law: WeightLaw | FixedWeights
+    outcome_head: OutcomeHead
+
+    def draw_weights(
+        self,
+        key: PRNGKeyArray,
+        durations: Float[Array, " steps"],
+        plan_durations: Float[Array, " plan_steps"],
+        increments: Increments = "gaussian",
+    ) -> Weights:
+        """One draw of everything that is random, for all patients."""
+        encoder_key, decoder_key = jax.random.split(key)
+        encoder, encoder_kl = weight_path(self.encoder_law, encoder_key, durations, increments)
+        decoder, decoder_kl = weight_path(self.decoder_law, decoder_key, plan_durations, increments)
+        return Weights(
+            self.encoder_field.layers(encoder),
+            self.decoder_field.layers(decoder),
+            encoder_kl + decoder_kl,
+        )
+
+    def initial_kl(self) -> Float[Array, ""]:
+        """KL of both laws at t = 0."""
+        return self.encoder_law.initial_kl() + self.decoder_law.initial_kl()
+
+    def hidden_at_cuts(
+        self, inputs: Inputs, weights: Weights, durations: Float[Array, " steps"]
+    ) -> Float[Array, "cuts hidden"]:
+        """Z at each cut of one patient."""
+        clocks = jnp.cumsum(durations) - durations
+        start = self.embedding(inputs.first)
+        return solve(
+            self.encoder_field, weights.encoder, start, clocks, inputs.steps, inputs.cut_step, inputs.cut_increments
+        )
+
+    def hidden_at_horizons(
+        self,
+        inputs: Inputs,
+        weights: Weights,
+        durations: Float[Array, " steps"],
+        plan_durations: Float[Array, " plan_steps"],
+    ) -> Float[Array, "cuts horizons hidden"]:
+        """Z̃ at each horizon after each cut, for one patient and one draw.
+
+        Args:
+            inputs: Of one patient.
+            weights: Of one draw.
+            durations: Of the encoder's steps on its clock.
+            plan_durations: Of the decoder's steps on its clock.
+        """
+        clocks = jnp.cumsum(plan_durations) - plan_durations
+
+        def from_cut(hidden, plan_steps, horizon_step, horizon_increments):
+            return solve(
+                self.decoder_field, weights.decoder, hidden, clocks, plan_steps, horizon_step, horizon_increments
+            )
+
+        at_cuts = self.hidden_at_cuts(inputs, weights, durations)
+        return jax.vmap(from_cut)(at_cuts, inputs.plan_steps, inputs.horizon_step, inputs.horizon_increments)
+
+    @property
+    def has_fixed_weights(self) -> bool:
+        """Whether all draws have the same hidden states."""
+        return isinstance(self.encoder_law, FixedWeights)
+
+    def outcomes(
+        self,
+        inputs: Inputs,
+        keys: Key[Array, " draws"],
+        durations: Float[Array, " steps"],
+        plan_durations: Float[Array, " plan_steps"],
+        *,
+        increments: Increments = "gaussian",
+        dropout_keys: Key[Array, "draws patients"] | None = None,
+    ) -> tuple[Outcome, Outcome, Float[Array, ""]]:
+        """Mean and std of the change of each outcome, for many patients and draws, and the mean KL of the paths.
+
+        Args:
+            inputs: Of many patients.
+            keys: One per draw.
+            durations: Of the encoder's steps on its clock.
+            plan_durations: Of the decoder's steps on its clock.
+            increments: Of the Brownian motion.
+            dropout_keys: One per draw and patient, in training; default: the draw's, for all patients alike.
+        """
+        path_keys = keys[:1] if self.has_fixed_weights else keys
+        weights = jax.vmap(lambda key: self.draw_weights(key, durations, plan_durations, increments))(path_keys)
+        hidden = self.hidden_of(inputs, weights, durations, plan_durations)
+        if self.has_fixed_weights:
+            hidden = jnp.broadcast_to(hidden, (len(keys), *hidden.shape[1:]))
+        mean, std = self.read_out(hidden, keys, dropout_keys)
+        return mean, std, jnp.mean(weights.path_kl)
+
+    def hidden_of(
+        self,
+        inputs: Inputs,
+        weights: Weights,
+        durations: Float[Array, " steps"],
+        plan_durations: Float[Array, " plan_steps"],
+    ) -> Float[Array, "draws patients cuts horizons hidden"]:
+        """Z̃ for many patients, each under every draw."""
+        of_patients = jax.vmap(self.hidden_at_horizons, in_axes=(0, None, None, None))
+        return jax.vmap(of_patients, in_axes=(None, 0, None, None))(inputs, weights, durations, plan_durations)
+
+    def read_out(
+        self,
+        hidden: Float[Array, "draws patients cuts horizons hidden"],
+        keys: Key[Array, " draws"],
+        dropout_keys: Key[Array, "draws patients"] | None = None,
+    ) -> tuple[Outcome, Outcome]:
+        """The head at every state; what it drops is the draw's, or in training the patient's own."""
+
+        def at_states(states, key):
+            flat = states.reshape(-1, states.shape[-1])
+            mean, std = jax.vmap(lambda state: self.outcome_head(state, key=key))(flat)
+            return mean.reshape(*states.shape[:-1], -1), std.reshape(*states.shape[:-1], -1)
+
+        if dropout_keys is None:
+            return jax.vmap(at_states)(hidden, keys)
+        return jax.vmap(jax.vmap(at_states))(hidden, dropout_keys)
+
+
+def build_network(sizes: NetworkSizes, start: PosteriorStart | None, *, key: PRNGKeyArray) -> NeuralCDE:
+    """A network before training; without a `PosteriorStart` its weights are fixed parameters."""
+    embedding_key, encoder_key, decoder_key, head_key = jax.random.split(key, 4)
+    encoder_field = VectorField(sizes.hidden, sizes.channels, sizes.field_widths, sizes.activation)
+    decoder_field = VectorField(sizes.hidden, sizes.plan_channels, sizes.field_widths, sizes.activation)
+    return NeuralCDE(
+        Perceptron(sizes.known, sizes.hidden, sizes.embedding_widths, key=embedding_key),
+        encoder_field,
+        _law(encoder_field, start, key=encoder_key),
+        decoder_field,
+        _law(decoder_field, start, key=decoder_key),
+        OutcomeHead(sizes.hidden, sizes.outcomes, sizes.head_widths, sizes.dropout, key=head_key),
+    )
+
+
+def _law(field: VectorField, start: PosteriorStart | None, *, key: PRNGKeyArray) -> WeightLaw | FixedWeights:
+    mean_key, drift_key = jax.random.split(key)
+    mean = field.usual_start(mean_key)
+    if start is None:
+        return FixedWeights(mean)
+    prior_std = start.prior_std * field.fan_in_std()
+    return WeightLaw(
+        start.start_scale * mean,
+        jnp.log(start.start_std * prior_std) if start.initial_law == "learned" else None,
+        prior_std,
+        Drift(field.fan_in_std(), start.drift_widths, key=drift_key),
+        jnp.asarray(start.diffusion, dtype=jnp.float32),
+        jnp.asarray(start.prior_rate, dtype=jnp.float32),
+    )

@@ -1,0 +1,112 @@
+"""Draws of the weights that are made once and used for every patient, plan and horizon."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from counterpath.dynamics import Increments
+from counterpath.models.inputs import Inputs
+from counterpath.models.network import NeuralCDE, Weights
+
+PATIENTS_AT_ONCE = 256
+BYTES_AT_ONCE = 2**29  # of weight paths
+
+
+class Posterior:
+    """Weight paths of many draws, keyed by (seed, draw, cell): they do not depend on who is asked about.
+
+    Paths are kept where they fit into `BYTES_AT_ONCE`, and made anew, some draws at a time, where they do not.
+
+    Attributes:
+        network: Trained.
+        durations: Of the encoder's steps.
+        plan_durations: Of the decoder's steps.
+        draws: How many.
+        seed: Of all draws.
+    """
+
+    def __init__(
+        self,
+        network: NeuralCDE,
+        durations: Float[Array, " steps"],
+        plan_durations: Float[Array, " plan_steps"],
+        *,
+        draws: int,
+        seed: int,
+        increments: Increments = "gaussian",
+    ):
+        self.network = network
+        self.durations = durations
+        self.plan_durations = plan_durations
+        self.draws = draws
+        self.seed = seed
+        self.increments: Increments = increments
+        self._keys = jax.vmap(lambda draw: jax.random.fold_in(jax.random.key(seed), draw))(jnp.arange(draws))
+        path_draws = 1 if network.has_fixed_weights else draws
+        size = len(durations) * network.encoder_field.size + len(plan_durations) * network.decoder_field.size
+        self._at_once = min(max(BYTES_AT_ONCE // (4 * size), 1), path_draws)
+        self._path_draws = path_draws
+        self._kept: Weights | None = None
+
+    def _weights(self, start: int) -> Weights:
+        if self._kept is not None:
+            return self._kept
+        keys = self._keys[start : start + self._at_once]
+        weights = _draw_weights(self.network, keys, self.durations, self.plan_durations, self.increments)
+        if self._at_once == self._path_draws:
+            self._kept = weights
+        return weights
+
+    def outcomes(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and std of the change of each outcome: draws × patients × cuts × horizons × outcomes.
+
+        Shapes are padded to a few sizes, so that other numbers of patients or horizons need no new compilation.
+        """
+        patients, horizons = inputs.horizon_step.shape[0], inputs.horizon_step.shape[2]
+        outcomes = self.network.outcome_head.outcomes
+        result = np.empty((2, self.draws, patients, inputs.cut_step.shape[1], horizons, outcomes), dtype=np.float32)
+        host = jax.tree.map(np.asarray, inputs)
+        for first_draw in range(0, self._path_draws, self._at_once):
+            weights = self._weights(first_draw)
+            keys = self._keys if self.network.has_fixed_weights else self._keys[first_draw : first_draw + self._at_once]
+            for first in range(0, patients, PATIENTS_AT_ONCE):
+                some = slice(first, min(first + PATIENTS_AT_ONCE, patients))
+                padded = _pad(jax.tree.map(lambda a, some=some: a[some], host))
+                both = _outcomes(self.network, padded, weights, keys, self.durations, self.plan_durations)
+                kept = np.asarray(both)[:, :, : some.stop - some.start, :, :horizons]
+                result[:, first_draw : first_draw + len(keys), some] = kept
+        return result[0], result[1]
+
+
+@eqx.filter_jit
+def _draw_weights(network, keys, durations, plan_durations, increments):
+    return jax.vmap(lambda key: network.draw_weights(key, durations, plan_durations, increments))(keys)
+
+
+@eqx.filter_jit
+def _outcomes(network, inputs, weights, keys, durations, plan_durations):
+    hidden = network.hidden_of(inputs, weights, durations, plan_durations)
+    if network.has_fixed_weights:
+        hidden = jnp.broadcast_to(hidden, (len(keys), *hidden.shape[1:]))
+    return jnp.stack(network.read_out(hidden, keys))
+
+
+def _pad(inputs: Inputs) -> Inputs:
+    """Patients and horizons up to the next power of two; what is added is a copy of the last."""
+    patients, horizons = inputs.horizon_step.shape[0], inputs.horizon_step.shape[2]
+
+    def grow(array, axis, number):
+        missing = _bucket(number) - number
+        return np.concatenate([array, np.repeat(np.take(array, [-1], axis=axis), missing, axis=axis)], axis=axis)
+
+    step, increments = (grow(a, 2, horizons) for a in (inputs.horizon_step, inputs.horizon_increments))
+    wider = eqx.tree_at(lambda i: [i.horizon_step, i.horizon_increments], inputs, [step, increments])
+    return jax.tree.map(lambda a: grow(a, 0, patients), wider)
+
+
+def _bucket(number: int) -> int:
+    return 1 << max(number - 1, 0).bit_length()

@@ -1,0 +1,217 @@
+"""How a cohort becomes arrays: grids, scales and interpolation, which belong to a model and stay with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from counterpath.cohort import Cohort, Grid, Scaler, TreatmentEvents
+from counterpath.cohort.grid import window_starts
+from counterpath.cohort.schema import Schema
+from counterpath.paths.channels import history_channels, plan_channels
+from counterpath.paths.control_path import ControlPath, Interpolation, control_path
+from counterpath.paths.hold import HoldPath
+from counterpath.paths.increments import PathIncrements, partial_steps, path_increments
+from counterpath.paths.plan_path import PlanPath
+from counterpath.paths.treatment_channels import TreatmentPath
+
+
+@dataclass(frozen=True, eq=False)
+class HistoryArrays:
+    """Windows of patients, and cuts in them.
+
+    Attributes:
+        first: What is known where the window starts.
+        steps: Increments of the path.
+        cut_step: The step that holds each cut.
+        cut_increments: From the start of that step up to the cut.
+        last_outcome: What outcomes are predicted from: the last one known, or 0, the training mean.
+    """
+
+    first: Float64[np.ndarray, "patients known"]
+    steps: Float64[np.ndarray, "patients steps channels"]
+    cut_step: Int64[np.ndarray, "patients cuts"]
+    cut_increments: Float64[np.ndarray, "patients cuts channels"]
+    last_outcome: Float64[np.ndarray, "patients cuts outcomes"]
+
+
+@dataclass(frozen=True, eq=False)
+class PlanArrays:
+    """What is given after each of many cuts, and horizons.
+
+    Attributes:
+        steps: Increments of the plan's path.
+        horizon_step: The step that holds each horizon.
+        horizon_increments: From the start of that step up to the horizon.
+    """
+
+    steps: Float64[np.ndarray, "cuts plan_steps plan_channels"]
+    horizon_step: Int64[np.ndarray, "cuts horizons"]
+    horizon_increments: Float64[np.ndarray, "cuts horizons plan_channels"]
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulation:
+    """The way from records to arrays.
+
+    Attributes:
+        schema: Of the training patients.
+        scaler: Of their values.
+        grid: Cells of the history.
+        plan_grid: Cells of the plan, up to the longest horizon.
+        interpolation: Of the history's path.
+        plain_path: Whether the path holds only time, values and treatments, and its steps keep their own size, as in
+            the paper; otherwise slopes, counts and times since, too, and each channel's steps are scaled alike.
+        corrects_last: Whether outcomes are predicted as a change since they were last seen.
+        first_scale: The usual size of each value known at a window's start.
+        step_scale: The usual size of an increment of each channel.
+        plan_step_scale: The same for the plan's channels.
+        change_scale: The usual change of each outcome since it was last seen, on the model's scale.
+    """
+
+    schema: Schema
+    scaler: Scaler
+    grid: Grid
+    plan_grid: Grid
+    interpolation: Interpolation
+    plain_path: bool
+    corrects_last: bool
+    first_scale: Float64[np.ndarray, " known"]
+    step_scale: Float64[np.ndarray, " channels"]
+    plan_step_scale: Float64[np.ndarray, " plan_channels"]
+    change_scale: Float64[np.ndarray, " outcomes"]
+
+    @classmethod
+    def unscaled(
+        cls,
+        schema: Schema,
+        scaler: Scaler,
+        grid: Grid,
+        plan_grid: Grid,
+        interpolation: Interpolation,
+        *,
+        plain_path: bool,
+        corrects_last: bool,
+    ) -> Tabulation:
+        """Before the sizes of increments and changes are known."""
+        channels = len(_kept_channels(schema, plain_path))
+        known = channels + len(_static_names(schema))
+        ones = (known, channels, len(plan_channels(schema)), len(schema.outcomes))
+        sizes = (np.ones(number) for number in ones)
+        return cls(schema, scaler, grid, plan_grid, interpolation, plain_path, corrects_last, *sizes)
+
+    @property
+    def max_horizon(self) -> float:
+        """The longest horizon."""
+        return self.plan_grid.lookback
+
+    @property
+    def parts(self) -> int:
+        """Steps per cell: two where time moves before values jump."""
+        return 2 if self.interpolation == "rectilinear" else 1
+
+    @property
+    def durations(self) -> Float64[np.ndarray, " steps"]:
+        """Of the history's steps, on a clock from 0 to 1."""
+        each = np.diff(self.grid.edges) / self.grid.lookback
+        return each if self.parts == 1 else np.stack([each, np.zeros_like(each)], axis=1).ravel()
+
+    @property
+    def plan_durations(self) -> Float64[np.ndarray, " plan_steps"]:
+        """Of the plan's steps, on a clock from 0 to 1."""
+        return np.diff(self.plan_grid.edges) / self.plan_grid.lookback
+
+    def windows(self, cohort: Cohort, cuts: Float64[np.ndarray, "patients cuts"]) -> HistoryArrays:
+        """Many cuts of each patient in one window, for paths that are causal at every time.
+
+        Args:
+            cohort: Whole trajectories, or histories.
+            cuts: Times at most a lookback after each patient's first record.
+        """
+        start = window_starts(cohort.records, np.max(cuts, axis=1), self.grid.lookback)
+        path, increments = self._path(cohort, start, np.max(cuts, axis=1))
+        last = partial_steps(path, self.grid, start=start, cuts=cuts)
+        return HistoryArrays(
+            self._first(cohort, increments),
+            increments.steps[..., self._kept] / self.step_scale,
+            last.cell,
+            last.steps[:, :, 0, self._kept] / self.step_scale,
+            self._last_outcome(cohort, cuts),
+        )
+
+    def histories(self, cohort: Cohort) -> HistoryArrays:
+        """Each patient cut at the end of the history, in a window of their own. Serves every interpolation."""
+        end = cohort.history_end
+        start = window_starts(cohort.records, end, self.grid.lookback)
+        _, increments = self._path(cohort, start, end)
+        steps = increments.steps[..., self._kept] / self.step_scale
+        # What follows the end is zero, so the state after the last step is the state at the cut.
+        last = np.full((len(cohort), 1), steps.shape[1] - 1)
+        return HistoryArrays(
+            self._first(cohort, increments), steps, last, steps[:, -1:], self._last_outcome(cohort, end[:, None])
+        )
+
+    def plans(self, events: TreatmentEvents, horizons: Float64[np.ndarray, "cuts horizons"]) -> PlanArrays:
+        """What is given, in elapsed time, and where the horizons lie."""
+        path = PlanPath(TreatmentPath(self.schema, self.scaler, events, self.max_horizon))
+        zero = np.zeros(len(horizons))
+        increments = path_increments(path, self.plan_grid, start=zero, end=np.full(len(zero), self.max_horizon))
+        last = partial_steps(path, self.plan_grid, start=zero, cuts=horizons)
+        return PlanArrays(
+            increments.steps / self.plan_step_scale, last.cell, last.steps[:, :, 0] / self.plan_step_scale
+        )
+
+    @property
+    def _kept(self) -> list[int]:
+        return _kept_channels(self.schema, self.plain_path)
+
+    def _path(self, cohort: Cohort, start: np.ndarray, end: np.ndarray) -> tuple[ControlPath, PathIncrements]:
+        path = control_path(cohort, self.scaler, self.grid, window_start=start, interpolation=self.interpolation)
+        return path, path_increments(path, self.grid, start=start, end=end)
+
+    def _first(self, cohort: Cohort, increments: PathIncrements) -> np.ndarray:
+        return (
+            np.concatenate([increments.initial[:, self._kept], _static(cohort, self.scaler)], axis=1) / self.first_scale
+        )
+
+    def _last_outcome(self, cohort: Cohort, cuts: np.ndarray) -> np.ndarray:
+        if not self.corrects_last:
+            return np.zeros((*cuts.shape, len(self.change_scale)))
+        held = HoldPath.of(cohort, self.scaler, self.grid, cuts[:, 0])
+        wanted = [
+            i
+            for i, channel in enumerate(held.layout)
+            if channel.role == "value" and channel.variable is not None and channel.variable < len(self.change_scale)
+        ]
+        return held.values(cuts)[..., wanted]
+
+
+def _kept_channels(schema: Schema, plain_path: bool) -> list[int]:
+    """Positions of the channels that a model uses."""
+    made = ("slope", "since", "unseen", "count") if plain_path else ()
+    return [i for i, channel in enumerate(history_channels(schema)) if channel.role not in made]
+
+
+def _static_names(schema: Schema) -> list[str]:
+    """Columns of the static covariates: a level each, or the value and whether it is missing."""
+    names = []
+    for variable in schema.static:
+        if variable.kind == "categorical":
+            names += [f"{variable.name}={level}" for level in variable.levels]
+        else:
+            names += [variable.name, f"{variable.name}:missing"]
+    return names
+
+
+def _static(cohort: Cohort, scaler: Scaler) -> np.ndarray:
+    scaled = scaler.static_values(cohort.static_values)
+    columns = []
+    for j, variable in enumerate(cohort.schema.static):
+        value = scaled[:, j]
+        if variable.kind == "categorical":
+            columns += [(value == code).astype(np.float64) for code in range(len(variable.levels))]
+        else:
+            columns += [np.nan_to_num(value), np.isnan(value).astype(np.float64)]
+    return np.stack(columns, axis=1) if columns else np.empty((len(cohort), 0))

@@ -1,0 +1,21 @@
+"""The loop, batches, optimiser, stopping and checkpoints."""
+
+from counterpath.training.checkpoint import Checkpoint, CheckpointError
+from counterpath.training.examples import Examples, fit_tabulation, tabulate
+from counterpath.training.loop import EpochReport, Trained, TrainingError, train
+from counterpath.training.settings import TrainingSettings
+from counterpath.training.steps import Clock
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "Clock",
+    "EpochReport",
+    "Examples",
+    "Trained",
+    "TrainingError",
+    "TrainingSettings",
+    "fit_tabulation",
+    "tabulate",
+    "train",
+]

@@ -1,0 +1,270 @@
+"""Training patients as arrays: windows, cuts in them, and the outcomes that followed each cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from counterpath.cohort import Cohort, CohortError, Grid
+from counterpath.cohort.cuts import events_from
+from counterpath.cohort.grid import choose_grid, grid_through, window_starts
+from counterpath.cohort.scaling import Scaler
+from counterpath.models import Inputs, Targets
+from counterpath.paths import Interpolation
+from counterpath.paths.ragged_search import rows_before
+from counterpath.paths.tabulation import HistoryArrays, PlanArrays, Tabulation
+
+Cuts = Literal["many", "last"]
+TARGETS_AT_MOST = 16  # outcomes after one cut; of more, as many are taken at random
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class CutTimes:
+    """Where trajectories are cut, and what followed.
+
+    Attributes:
+        times: Candidates of each patient, in order; after `number` of them, the last is repeated.
+        number: How many each patient has.
+        row: The record that holds each target.
+        elapsed: From the cut to the target.
+        present: Whether there is such a target.
+    """
+
+    times: Float64[np.ndarray, "patients cuts"]
+    number: Int64[np.ndarray, " patients"]
+    row: Int64[np.ndarray, "patients cuts targets"]
+    elapsed: Float64[np.ndarray, "patients cuts targets"]
+    present: Bool[np.ndarray, "patients cuts targets"]
+
+    @property
+    def is_real(self) -> Bool[np.ndarray, "patients cuts"]:
+        """False for cuts that only fill up the row of a patient who has fewer."""
+        return np.arange(self.times.shape[1]) < self.number[:, None]
+
+
+def candidate_cuts(cohort: Cohort, grid: Grid, max_horizon: float, cuts: Cuts, rng: np.random.Generator) -> CutTimes:
+    """Times at which each trajectory may be cut, with the outcomes within `max_horizon` after them.
+
+    `many`: where each record time has a cell of its own, the window's start and the end of every cell; otherwise in
+    every cell of each patient one time, at a record or between records with equal chances. `last`: one cut, so that the
+    last outcome is as late after it as may be.
+    """
+    records = cohort.records
+    outcomes: np.ndarray = ~np.all(np.isnan(records.values[:, : len(cohort.schema.outcomes)]), axis=1)
+    seen = records.keep(outcomes)
+    has = seen.per_patient > 0
+    last = np.full(len(has), -np.inf)
+    last[has] = seen.times[seen.offsets[1:][has] - 1]
+    first = np.where(records.per_patient > 0, records.times[np.minimum(records.offsets[:-1], records.rows - 1)], np.inf)
+    if cuts == "last":
+        times = np.maximum(last - max_horizon, first)[:, None]
+    else:
+        times = _one_per_cell(cohort, grid, first, rng)
+    numbers = np.flatnonzero(outcomes)
+    after = rows_before(seen.offsets, seen.times, times, side="right")
+    until = rows_before(seen.offsets, seen.times, times + max_horizon * (1 + ROUNDING), side="right")
+    useful = (until > after) & (times >= first[:, None])
+    order = np.argsort(~useful, axis=1, kind="stable")
+    number = useful.sum(axis=1)
+    order = np.take_along_axis(order, np.minimum(np.arange(order.shape[1]), np.maximum(number - 1, 0)[:, None]), 1)
+    width = max(int(number.max(initial=0)), 1)
+    times, after, until = (np.take_along_axis(a, order, axis=1)[:, :width] for a in (times, after, until))
+    targets = min(int(np.max(until - after, initial=0)), TARGETS_AT_MOST)
+    place = _spread(until - after, targets, rng)
+    present = (place < (until - after)[..., None]) & (number > 0)[:, None, None]
+    index = seen.offsets[:-1, None, None] + after[..., None] + place
+    index = np.where(present, index, 0)
+    elapsed = np.where(present, np.clip(seen.times[index] - times[..., None], 0.0, max_horizon), max_horizon)
+    return CutTimes(times, number.astype(np.int64), numbers[index], elapsed, present)
+
+
+def _spread(available: np.ndarray, targets: int, rng: np.random.Generator) -> np.ndarray:
+    """Which of the available outcomes are taken: all, or one at random from each of equal stretches."""
+    place = np.broadcast_to(np.arange(targets), (*available.shape, targets)).copy()
+    many = available > targets
+    if many.any():
+        share = (place[many] + rng.random((int(many.sum()), targets))) / targets
+        place[many] = np.floor(share * available[many][:, None]).astype(np.int64)
+    return place
+
+
+def _one_per_cell(cohort: Cohort, grid: Grid, first: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    records = cohort.records
+    start = np.where(np.isfinite(first), first, 0.0)[:, None]
+    edges = start + grid.edges
+    on_edges = np.isin(records.times - start[:, 0][records.patient_of_row], grid.edges).mean()
+    if on_edges > 0.5:
+        return edges
+    between = edges[:, :-1] + rng.random((len(cohort), grid.cells)) * np.diff(grid.edges)
+    before, until = (
+        rows_before(records.offsets, records.times, e, side="right") for e in (edges[:, :-1], edges[:, 1:])
+    )
+    chosen = before + np.floor(rng.random(before.shape) * (until - before)).astype(np.int64)
+    row = np.minimum(records.offsets[:-1, None] + chosen, max(records.rows - 1, 0))
+    at_record = (until > before) & (rng.random(before.shape) < 0.5)
+    return np.concatenate([start, np.where(at_record, records.times[row], between)], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Everything that training reads, on the device.
+
+    Attributes:
+        inputs: Of all patients and all their candidate cuts.
+        targets: The outcomes that followed.
+        outcomes: Number of outcomes that are predicted from at least one cut.
+    """
+
+    inputs: Inputs
+    targets: Targets
+    outcomes: int
+
+    @property
+    def patients(self) -> int:
+        """Number of rows to draw batches from."""
+        return int(self.targets.cuts.shape[-1])
+
+
+def stack_examples(parts: list[Examples]) -> Examples:
+    """Examples of several cohorts of equal size, with a leading axis; fewer cuts or targets are filled with nothing."""
+
+    def stacked(*leaves):
+        shape = np.max([leaf.shape for leaf in leaves], axis=0)
+        fill = [[(0, int(wide - own)) for wide, own in zip(shape, leaf.shape, strict=True)] for leaf in leaves]
+        return jnp.stack([jnp.pad(leaf, pad) for leaf, pad in zip(leaves, fill, strict=True)])
+
+    inputs, targets = jax.tree.map(stacked, *[(part.inputs, part.targets) for part in parts])
+    return Examples(inputs, targets, round(sum(part.outcomes for part in parts) / len(parts)))
+
+
+def fit_tabulation(
+    train: Cohort,
+    scaler: Scaler,
+    *,
+    max_horizon: float,
+    lookback: float | None,
+    cells: int,
+    plan_cells: int,
+    interpolation: Interpolation,
+    plain_path: bool,
+    corrects_last: bool,
+    cuts: Cuts,
+    rng: np.random.Generator,
+) -> Tabulation:
+    """Grids and scales from the training patients.
+
+    Args:
+        train: Whole trajectories.
+        scaler: Fitted on them.
+        max_horizon: The longest horizon.
+        lookback: The longest window; default: the longest history.
+        cells: The most steps of a history.
+        plan_cells: The most steps of a plan.
+        interpolation: Of the history's path.
+        plain_path: Time, values and treatments only, with steps of their own size.
+        corrects_last: Whether outcomes are predicted as a change since they were last seen, or by themselves.
+        cuts: Where trajectories are cut.
+        rng: For cuts.
+    """
+    grid = choose_grid(train.records, train.history_end, lookback=lookback, cells=cells)
+    found = candidate_cuts(train, grid, max_horizon, cuts, rng)
+    if not found.present.any():
+        raise CohortError(
+            f"No outcome follows an earlier record within max_horizon={max_horizon:g} "
+            f"{train.schema.time_unit}s, so nothing can be learnt. Choose a longer max_horizon."
+        )
+    plan_grid = grid_through(found.elapsed[found.present], max_horizon, plan_cells)
+    plain = Tabulation.unscaled(
+        train.schema, scaler, grid, plan_grid, interpolation, plain_path=plain_path, corrects_last=corrects_last
+    )
+    arrays = _arrays(train, plain, found)
+    return replace(
+        plain,
+        first_scale=_usual_size(arrays.history.first),
+        step_scale=plain.step_scale if plain_path else _usual_size(arrays.history.steps),
+        plan_step_scale=plain.plan_step_scale if plain_path else _usual_size(arrays.plan.steps),
+        change_scale=_usual_change(arrays.changes) if corrects_last else plain.change_scale,
+    )
+
+
+def tabulate(cohort: Cohort, tabulation: Tabulation, *, cuts: Cuts, rng: np.random.Generator) -> Examples:
+    """The cohort's windows, cuts and outcomes as arrays for the network."""
+    found = candidate_cuts(cohort, tabulation.grid, tabulation.max_horizon, cuts, rng)
+    arrays = _arrays(cohort, tabulation, found)
+    changes = np.nan_to_num(arrays.changes / tabulation.change_scale)
+    targets = Targets(
+        jnp.asarray(changes, dtype=jnp.float32),
+        jnp.asarray(arrays.shares, dtype=jnp.float32),
+        jnp.asarray(arrays.number, dtype=jnp.int32),
+    )
+    return Examples(Inputs.of(arrays.history, arrays.plan), targets, round(float(arrays.shares.sum())))
+
+
+@dataclass(frozen=True, eq=False)
+class _Arrays:
+    """A row per window: of a patient with all cuts, or of a single cut."""
+
+    history: HistoryArrays
+    plan: PlanArrays
+    changes: Float64[np.ndarray, "rows cuts targets outcomes"]
+    shares: Float64[np.ndarray, "rows cuts targets outcomes"]
+    number: Int64[np.ndarray, " rows"]
+
+
+def _arrays(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> _Arrays:
+    outcomes = len(cohort.schema.outcomes)
+    scaled = tabulation.scaler.values(cohort.records.values)[:, :outcomes]
+    later = np.where(found.present[..., None], scaled[found.row], np.nan)
+    shares = _shares(found, later, cohort.records.rows)
+    times, elapsed, number, events = found.times, found.elapsed, found.number, cohort.events
+    if _in_one_window(cohort, tabulation, found):
+        history = tabulation.windows(cohort, times)
+        events = events.take(np.repeat(np.arange(len(cohort)), times.shape[1]))
+    else:
+        patient, cut = np.nonzero(found.is_real)
+        times, elapsed, later, shares = (a[patient, cut][:, None] for a in (times, elapsed, later, shares))
+        number = np.ones(len(patient), dtype=np.int64)
+        history = tabulation.histories(cohort.take(patient).until(times[:, 0]))
+        events = events.take(patient)
+    plan = tabulation.plans(events_from(events, times.ravel()), elapsed.reshape(-1, elapsed.shape[-1]))
+    return _Arrays(history, plan, later - history.last_outcome[:, :, None, :], shares, number)
+
+
+def _in_one_window(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> bool:
+    """Whether a single pass of the encoder serves all cuts of a patient."""
+    last = np.max(found.times, axis=1)
+    first = window_starts(cohort.records, last, np.inf)
+    return tabulation.interpolation == "hold" and bool(
+        np.all(last - first <= tabulation.grid.lookback * (1 + ROUNDING))
+    )
+
+
+def _shares(found: CutTimes, later: np.ndarray, rows: int) -> np.ndarray:
+    """1 for each outcome, divided among the cuts that predict it; cuts beyond a patient's number count nothing."""
+    counts = ~np.isnan(later) & found.is_real[:, :, None, None]
+    shares = np.zeros(later.shape)
+    for j in range(later.shape[-1]):
+        predicted = np.bincount(found.row[counts[..., j]], minlength=rows)
+        shares[..., j] = np.where(counts[..., j], 1.0 / np.maximum(predicted[found.row], 1), 0.0)
+    return shares
+
+
+def _usual_size(values: np.ndarray) -> np.ndarray:
+    """Root mean square of what is not zero, for each column; 1 for a column that never moves."""
+    flat = values.reshape(-1, values.shape[-1])
+    moved = np.maximum(np.count_nonzero(flat, axis=0), 1)
+    size = np.sqrt((flat**2).sum(axis=0) / moved)
+    return np.where(size > 0, size, 1.0)
+
+
+def _usual_change(changes: np.ndarray) -> np.ndarray:
+    """The size that two of three changes of each outcome do not exceed."""
+    flat = np.abs(changes.reshape(-1, changes.shape[-1]))
+    size = np.array([np.quantile(column[~np.isnan(column)], 0.68) for column in flat.T])
+    return np.where(size > 0, size, 1.0)

@@ -1,0 +1,208 @@
+"""The training loop: epochs, scores, stopping, and the best state kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import polars as pl
+
+from counterpath.models import NeuralCDE
+from counterpath.training.checkpoint import Checkpoint
+from counterpath.training.examples import Examples
+from counterpath.training.settings import TrainingSettings
+from counterpath.training.steps import Clock, Problem, Progress, optimiser_for, train_epoch, validation_score
+
+
+class TrainingError(RuntimeError):
+    """Training could not go on."""
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """What is known after an epoch; of several members, the mean.
+
+    Attributes:
+        epoch: From 1.
+        epochs: At most.
+        log_likelihood: Mean per training outcome.
+        kl: Of the weights, in nats.
+        bad_steps: Share of steps that were not finite and were left out.
+        validation: Mean log density of validation outcomes, where it was computed.
+        seconds: Since training started.
+    """
+
+    epoch: int
+    epochs: int
+    log_likelihood: float
+    kl: float
+    bad_steps: float
+    validation: float | None
+    seconds: float
+
+
+Report = Callable[[EpochReport], None]
+
+
+@dataclass
+class Run:
+    """The whole state of a training run.
+
+    Attributes:
+        progress: Parameters and optimiser state, with a leading axis of members.
+        best: The parameters with the best score, member by member.
+        best_score: That score.
+        epoch: Epochs done.
+        since_best: Scores since the last improvement of any member.
+        history: A row per epoch and member.
+    """
+
+    progress: Progress
+    best: NeuralCDE
+    best_score: np.ndarray
+    epoch: int = 0
+    since_best: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training leaves.
+
+    Attributes:
+        networks: One per member.
+        history: A frame with a row per epoch and member.
+        scores: Best validation score of each member.
+    """
+
+    networks: list[NeuralCDE]
+    history: pl.DataFrame
+    scores: np.ndarray
+
+
+def train(
+    networks: list[NeuralCDE],
+    examples: Examples,
+    validation: Examples,
+    clock: Clock,
+    settings: TrainingSettings,
+    *,
+    seeds: list[int],
+    report: Report | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Trained:
+    """Train one or several networks at once.
+
+    Args:
+        networks: Members, before training.
+        examples: Of the training patients; with a leading axis of members where each has its own.
+        validation: Of the validation patients, likewise.
+        clock: Of the solver.
+        settings: Of the run.
+        seeds: One per member: order of patients, cuts and draws.
+        report: Called after each epoch.
+        checkpoint: Where to keep the run, and to take it up again.
+    """
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0], *networks)
+    parameters, rest = eqx.partition(stacked, eqx.is_inexact_array)
+    # A weakly typed start would be compiled once more as soon as it has become an ordinary array.
+    parameters = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), parameters)
+    optimiser = optimiser_for(settings, examples.patients)
+    progress = Progress(parameters, jax.vmap(optimiser.init)(parameters))
+    # The epoch's buffers are given to the next; what is kept must be a copy.
+    run = Run(progress, jax.tree.map(jnp.copy, parameters), np.full(len(networks), -np.inf))
+    if checkpoint is not None:
+        run = checkpoint.resume(run)
+    problem = Problem(examples.inputs, examples.targets, clock, rest, settings, examples.outcomes)
+    scored = spread_cuts(validation, settings.validation_cuts)
+    held = Problem(scored.inputs, scored.targets, clock, rest, settings, scored.outcomes)
+    member_keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+    score_key = jax.random.key(0)
+    epochs, every = settings.epochs_for(examples.patients), settings.validate_every(examples.patients)
+    began = time.perf_counter()
+    while run.epoch < epochs and not _exhausted(run, settings):
+        keys = jax.vmap(lambda key, number=run.epoch: jax.random.fold_in(key, number))(member_keys)
+        run.progress, seen = train_epoch((problem, keys), run.progress)
+        run.epoch += 1
+        values = np.asarray(seen, dtype=np.float64)
+        _require_finite(values, settings, run.epoch)
+        scores = None
+        if run.epoch % every == 0 or run.epoch == epochs:
+            scores = np.asarray(validation_score(held, score_key, run.progress.parameters), dtype=np.float64)
+            _keep_best(run, scores)
+        seconds = time.perf_counter() - began
+        for member, (log_likelihood, kl, bad) in enumerate(values):
+            run.history.append(
+                {
+                    "member": member,
+                    "epoch": run.epoch,
+                    "log_likelihood": float(log_likelihood),
+                    "kl": float(kl),
+                    "bad_steps": float(bad),
+                    "validation": None if scores is None else float(scores[member]),
+                    "seconds": seconds,
+                }
+            )
+        if checkpoint is not None and scores is not None:
+            checkpoint.save(run)
+        if report is not None:
+            log_likelihood, kl, bad = (float(mean) for mean in values.mean(axis=0))
+            validated = None if scores is None else float(scores.mean())
+            report(EpochReport(run.epoch, epochs, log_likelihood, kl, bad, validated, seconds))
+    finished = [
+        eqx.combine(jax.tree.map(lambda leaf, member=member: leaf[member], run.best), rest)
+        for member in range(len(networks))
+    ]
+    return Trained(finished, pl.DataFrame(run.history, schema_overrides={"validation": pl.Float64}), run.best_score)
+
+
+def spread_cuts(examples: Examples, number: int) -> Examples:
+    """The same patients with a fixed set of cuts, spread evenly over their candidates."""
+    cuts = examples.targets.cuts
+    width = examples.targets.shares.shape[-3]
+    number = min(number, width)
+    place = (jnp.arange(number) + 0.5) / number
+    chosen = jnp.clip(jnp.floor(place * cuts[..., None]).astype(jnp.int32), 0, width - 1)
+
+    def at(column):
+        index = chosen.reshape(*chosen.shape, *(1,) * (column.ndim - chosen.ndim))
+        return jnp.take_along_axis(column, index, axis=chosen.ndim - 1)
+
+    inputs = eqx.tree_at(
+        lambda i: [i.cut_step, i.cut_increments, i.plan_steps, i.horizon_step, i.horizon_increments],
+        examples.inputs,
+        replace_fn=at,
+    )
+    targets = eqx.tree_at(lambda t: [t.changes, t.shares], examples.targets, replace_fn=at)
+    return Examples(inputs, targets, examples.outcomes)
+
+
+def _keep_best(run: Run, scores: np.ndarray) -> None:
+    better = scores > run.best_score
+    run.best = jax.tree.map(
+        lambda new, old: jnp.where(jnp.asarray(better).reshape(-1, *(1,) * (new.ndim - 1)), new, old),
+        run.progress.parameters,
+        run.best,
+    )
+    run.best_score = np.where(better, scores, run.best_score)
+    run.since_best = 0 if better.any() else run.since_best + 1
+
+
+def _exhausted(run: Run, settings: TrainingSettings) -> bool:
+    return settings.patience is not None and run.since_best >= settings.patience
+
+
+def _require_finite(values: np.ndarray, settings: TrainingSettings, epoch: int) -> None:
+    worst = float(values[:, 2].max())
+    if worst > settings.bad_steps:
+        raise TrainingError(
+            f"In epoch {epoch}, {worst:.0%} of the steps had a loss or gradient that is not finite. Such steps are "
+            "left out, but so many mean that training has diverged. Lower learning_rate, or look for extreme values "
+            "with cohort.check()."
+        )

@@ -1,0 +1,43 @@
+"""A bar with loss, validation score and time left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from counterpath.training.loop import EpochReport, Report
+
+
+@contextmanager
+def show_progress(name: str, *, shown: bool) -> Iterator[Report | None]:
+    """Gives a function to be called after each epoch; None where nothing is shown."""
+    if not shown:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[scores]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=None, scores="compiling …")
+        best: list[float] = []
+
+        def report(epoch: EpochReport) -> None:
+            if epoch.validation is not None:
+                best.append(epoch.validation)
+            held = f"validation {best[-1]:.3f} (best {max(best):.3f})" if best else ""
+            bar.update(
+                task,
+                total=epoch.epochs,
+                completed=epoch.epoch,
+                scores=f"log likelihood {epoch.log_likelihood:.3f}  {held}",
+            )
+
+        yield report

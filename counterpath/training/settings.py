@@ -1,0 +1,70 @@
+"""How a network is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from counterpath.dynamics import Increments
+from counterpath.models import Likelihood
+
+SCORES = 30  # validation scores per run, about
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """Everything that decides about a training run, besides data, network and seed.
+
+    Attributes:
+        steps: Of the optimiser; ignored where `epochs` is given.
+        epochs: At most this many passes over the patients.
+        batch_size: Patients per step.
+        cuts_per_step: Cuts of each of them, drawn anew every step.
+        draws: Of the weights, per step.
+        learning_rate: Of the laws of the weights: means, scales.
+        drift_learning_rate: Of the drift networks.
+        readout_learning_rate: Of embedding and head.
+        schedule: `cosine` after a warm-up, or `constant`.
+        patience: Scores without improvement after which training stops; None for never.
+        temperature: The likelihood counts 1/temperature; above 1 for outcomes of a patient that are not independent.
+        likelihood: Of an outcome.
+        increments: Of the Brownian motion.
+        outcome_noise: Whether the head's std is learned; without it the objective is the squared error.
+        validation_draws: Of the weights, for the score that decides about stopping.
+        validation_cuts: Of each validation patient, spread over their candidates.
+        warmup: Share of all steps.
+        clip: Largest norm of a gradient.
+        bad_steps: Share of steps of an epoch that may be non-finite before training stops.
+    """
+
+    steps: int
+    epochs: int | None
+    batch_size: int
+    cuts_per_step: int
+    draws: int
+    learning_rate: float
+    drift_learning_rate: float
+    readout_learning_rate: float
+    schedule: Literal["cosine", "constant"]
+    patience: int | None
+    temperature: float = 1.0
+    likelihood: Likelihood = "normal"
+    increments: Increments = "gaussian"
+    outcome_noise: bool = True
+    validation_draws: int = 16
+    validation_cuts: int = 8
+    warmup: float = 0.03
+    clip: float = 1.0
+    bad_steps: float = 0.2
+
+    def steps_per_epoch(self, patients: int) -> int:
+        """Whole batches; one of everybody where there are too few for one."""
+        return max(patients // self.batch_size, 1)
+
+    def epochs_for(self, patients: int) -> int:
+        """Passes over so many patients."""
+        return self.epochs if self.epochs is not None else max(round(self.steps / self.steps_per_epoch(patients)), 1)
+
+    def validate_every(self, patients: int) -> int:
+        """Epochs between two scores; with patience, which counts epochs, every epoch has one."""
+        return 1 if self.patience is not None else max(self.epochs_for(patients) // SCORES, 1)

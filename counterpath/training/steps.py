@@ -1,0 +1,188 @@
+"""What is compiled: an epoch of training, and the score on validation patients. Members of a run are mapped over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from counterpath.models import Batch, Inputs, Targets, evidence_bound, log_density
+from counterpath.paths.tabulation import Tabulation
+from counterpath.training.optimiser import make_optimiser
+from counterpath.training.settings import TrainingSettings
+
+PATIENTS_AT_ONCE = 256
+
+
+class Clock(eqx.Module):
+    """Durations of the steps of encoder and decoder, on their clocks."""
+
+    history: Float[Array, " steps"]
+    plan: Float[Array, " plan_steps"]
+
+    @classmethod
+    def of(cls, tabulation: Tabulation) -> Clock:
+        """The clock of a model's grids."""
+        return cls(*(jnp.asarray(d, dtype=jnp.float32) for d in (tabulation.durations, tabulation.plan_durations)))
+
+
+class Problem(eqx.Module):
+    """What does not change in training.
+
+    Attributes:
+        inputs: Of all patients; with a leading axis of members where each has its own.
+        targets: Likewise.
+        clock: Of the solver.
+        rest: The network without its parameters.
+        settings: Of the run.
+        outcomes: Number of outcomes in the data set.
+    """
+
+    inputs: Inputs
+    targets: Targets
+    clock: Clock
+    rest: Any
+    settings: TrainingSettings = eqx.field(static=True)
+    outcomes: int = eqx.field(static=True)
+
+    def of_members(self, function: Callable) -> Callable:
+        """The function of (inputs, targets, own key or parameters, …), mapped over members."""
+        data = 0 if self.targets.cuts.ndim == 2 else None
+        return lambda *own: jax.vmap(function, in_axes=(data, data, *(0 for _ in own)))(self.inputs, self.targets, *own)
+
+
+class Progress(eqx.Module):
+    """What training changes.
+
+    Attributes:
+        parameters: Of the network.
+        optimiser: Its state.
+    """
+
+    parameters: Any  # a NeuralCDE without what does not change
+    optimiser: Any
+
+
+def optimiser_for(settings: TrainingSettings, patients: int) -> optax.GradientTransformation:
+    """The optimiser of a run on so many patients."""
+    return make_optimiser(settings, settings.epochs_for(patients) * settings.steps_per_epoch(patients))
+
+
+def draw_batch(
+    inputs: Inputs, targets: Targets, chosen: Int[Array, " batch"], cuts_per_step: int, key: PRNGKeyArray
+) -> Batch:
+    """These patients with some of their cuts.
+
+    Cuts are stratified: one from each of equal stretches of a patient's candidates. Every candidate is as likely as
+    every other, so shares that are multiplied by (all patients / these) · (all cuts / these) have the data set's sum as
+    their expectation.
+    """
+    inputs, targets = jax.tree.map(lambda a: a[chosen], (inputs, targets))
+    uniform = jax.random.uniform(key, (len(chosen), cuts_per_step))
+    stretch = (jnp.arange(cuts_per_step) + uniform) / cuts_per_step
+    cut = jnp.minimum(jnp.floor(stretch * targets.cuts[:, None]).astype(jnp.int32), targets.cuts[:, None] - 1)
+    cut = jnp.maximum(cut, 0)
+
+    def at_cuts(column: Array) -> Array:
+        return jax.vmap(lambda own, which: own[which])(column, cut)
+
+    some = Inputs(
+        inputs.first,
+        inputs.steps,
+        at_cuts(inputs.cut_step),
+        at_cuts(inputs.cut_increments),
+        at_cuts(inputs.plan_steps),
+        at_cuts(inputs.horizon_step),
+        at_cuts(inputs.horizon_increments),
+    )
+    factor = targets.cuts / cuts_per_step
+    shares = at_cuts(targets.shares) * factor[:, None, None, None]
+    return Batch(some, Targets(at_cuts(targets.changes), shares, targets.cuts))
+
+
+@eqx.filter_jit(donate="all-except-first")
+def train_epoch(
+    problem_and_keys: tuple[Problem, Key[Array, " members"]], progress: Progress
+) -> tuple[Progress, Float[Array, "members values"]]:
+    """One pass over the patients, for every member. Returns mean log likelihood, mean KL and the share of bad steps.
+
+    Args:
+        problem_and_keys: The problem, and a key per member.
+        progress: Parameters and optimiser state of every member; their memory is used again.
+    """
+    problem, keys = problem_and_keys
+    return problem.of_members(partial(_member_epoch, problem))(keys, progress)
+
+
+def _member_epoch(problem, inputs, targets, key, progress):
+    settings = problem.settings
+    patients = targets.cuts.shape[0]
+    batch_size = min(settings.batch_size, patients)
+    steps = settings.steps_per_epoch(patients)
+    optimiser = optimiser_for(settings, patients)
+    order_key, step_key = jax.random.split(key)
+    order = jax.random.permutation(order_key, patients)[: steps * batch_size].reshape(steps, batch_size)
+
+    def objective(parameters, batch, draw_key):
+        network = eqx.combine(parameters, problem.rest)
+        log_likelihood, kl = evidence_bound(
+            network,
+            batch,
+            problem.clock.history,
+            problem.clock.plan,
+            draws=settings.draws,
+            likelihood=settings.likelihood,
+            increments=settings.increments,
+            outcome_noise=settings.outcome_noise,
+            key=draw_key,
+        )
+        likelihood = log_likelihood * (patients / batch_size) / problem.outcomes
+        return kl / problem.outcomes - likelihood / settings.temperature, (likelihood, kl)
+
+    def step(state, chosen_and_key):
+        chosen, own_key = chosen_and_key
+        cut_key, draw_key = jax.random.split(own_key)
+        batch = draw_batch(inputs, targets, chosen, settings.cuts_per_step, cut_key)
+        (loss, (likelihood, kl)), gradient = jax.value_and_grad(objective, has_aux=True)(
+            state.parameters, batch, draw_key
+        )
+        good = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(gradient))
+        gradient = jax.tree.map(lambda g: jnp.where(good, g, 0.0), gradient)
+        updates, optimiser_state = optimiser.update(gradient, state.optimiser, state.parameters)
+        after = Progress(optax.apply_updates(state.parameters, updates), optimiser_state)
+        kept = jax.tree.map(lambda new, old: jnp.where(good, new, old), after, state)
+        return kept, jnp.stack([jnp.where(good, likelihood, 0.0), jnp.where(good, kl, 0.0), good])
+
+    progress, seen = jax.lax.scan(step, progress, (order, jax.random.split(step_key, steps)))
+    good = jnp.maximum(seen[:, 2].sum(), 1.0)
+    return progress, jnp.stack([seen[:, 0].sum() / good, seen[:, 1].sum() / good, 1.0 - seen[:, 2].mean()])
+
+
+@eqx.filter_jit
+def validation_score(problem: Problem, key: PRNGKeyArray, parameters: Any) -> Float[Array, " members"]:
+    """Mean log density of validation outcomes under the mixture over draws, by member."""
+    return problem.of_members(partial(_member_score, problem, key))(parameters)
+
+
+def _member_score(problem, key, inputs, targets, parameters):
+    settings, clock = problem.settings, problem.clock
+    network = eqx.combine(parameters, problem.rest)
+    keys = jax.random.split(key, settings.validation_draws)
+
+    def of_patient(one):
+        own_inputs, own_targets = jax.tree.map(lambda a: a[None], one)
+        mean, std, _ = network.outcomes(own_inputs, keys, clock.history, clock.plan, increments=settings.increments)
+        if not settings.outcome_noise:
+            mean, std = mean.mean(axis=0, keepdims=True), jnp.ones_like(std[:1])
+        densities = log_density(settings.likelihood, own_targets.changes, mean, std)
+        mixture = jax.nn.logsumexp(densities, axis=0) - jnp.log(len(densities))
+        return jnp.sum(mixture * own_targets.shares), jnp.sum(own_targets.shares)
+
+    total, weight = jax.lax.map(of_patient, (inputs, targets), batch_size=PATIENTS_AT_ONCE)
+    return total.sum() / weight.sum()
