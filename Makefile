@@ -31,7 +31,7 @@ format: $(VENV)/.check
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	$(BIN)/python -m bench
 
 docs: $(VENV)/.docs
@@ -52,6 +52,6 @@ $(VENV)/.runtime: $(VENV)/.python pyproject.toml constraints.txt
 	$(PIP_INSTALL) --editable .
 	@touch $@
 
-$(VENV)/.test $(VENV)/.check $(VENV)/.docs: $(VENV)/.%: $(VENV)/.runtime
+$(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: $(VENV)/.runtime
 	$(PIP_INSTALL) --editable '.[$*]'
 	@touch $@

@@ -38,7 +38,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def write_result(name: str, content: dict[str, Any], page: str) -> None:
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    (RESULTS / f"{name}.md").write_text(page, encoding="utf-8")
+def write_result(name: str, content: dict[str, Any], page: str, folder: Path = RESULTS) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    (folder / f"{name}.md").write_text(page, encoding="utf-8")

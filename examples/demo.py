@@ -1,4 +1,4 @@
-"""The tour that `make demo` takes: read and check tables; simulate a study, compare two models, look at patients."""
+"""The tour that `make demo` takes: read and check tables; simulate a study, train, compare, look at patients."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.table import Table
 
 import counterpath as cp
 from counterpath.cli.tables import description_table
+from counterpath.estimators import Estimator
 from counterpath.figures import Forecast, draw_forecasts
 from counterpath.predictive import Evaluation
 
@@ -39,7 +40,7 @@ def records_of_a_ward(console: Console, folder: Path) -> None:
 
 
 def forecasts_in_a_simulated_study(console: Console, folder: Path) -> None:
-    """Where the truth is known: the simplest forecast beside the best possible one, and two plans."""
+    """Where the truth is known: our model between the simplest forecast and the best possible one, and two plans."""
     console.rule("A simulated study")
     study = cp.simulate_tumor_growth(patients=1_000, seed=0)
     train, test = study.cohort.split((0.7, 0.3), seed=0)
@@ -50,7 +51,15 @@ def forecasts_in_a_simulated_study(console: Console, folder: Path) -> None:
     today = test.until(50.0)
     outcomes = study.truth.outcomes(today, cp.Plan.observed(test), np.array(HORIZONS))
     scale = float(train.records.values[:, 0].std())
-    models = [cp.LastValue(max_horizon=5.0).fit(train), cp.Oracle(study.truth.settings).fit(train)]
+    console.print("\nTraining two models on 700 patients; the first run also compiles them.")
+    ours = cp.BNCDE(max_horizon=5.0).fit(train)
+    oracle = cp.Oracle(study.truth.settings).fit(train)
+    models = [
+        cp.LastValue(max_horizon=5.0).fit(train),
+        cp.TECDE(max_horizon=5.0, outcome_noise=True).fit(train),
+        ours,
+        oracle,
+    ]
     with console.status("Predicting …"):
         evaluations = [m.evaluate(test, at=50.0, horizons=HORIZONS, outcomes=outcomes, scale=scale) for m in models]
     console.print(
@@ -65,18 +74,19 @@ def forecasts_in_a_simulated_study(console: Console, folder: Path) -> None:
         "both, now and in two days": cp.Plan.repeat("chemotherapy", every=2.0, times=2)
         + cp.Plan.repeat("radiotherapy", every=2.0, times=2),
     }
-    picture = folder / "forecasts.png"
-    draw_forecasts(
-        eight, [forecast(models[1], eight, name, plan) for name, plan in plans.items()], back=15.0, path=picture
-    )
+    pictures = {folder / "forecasts.png": ours, folder / "oracle.png": oracle}
+    for picture, model in pictures.items():
+        bands = [forecast(model, eight, name, plan) for name, plan in plans.items()]
+        draw_forecasts(eight, bands, back=15.0, path=picture)
     summary = folder / "report.txt"
     lines = [str(study.cohort), str(report), *(str(evaluation.to_frame()) for evaluation in evaluations)]
     summary.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
-    console.print(f"\nEight patients under two plans are drawn in {picture}; the report is in {summary}.")
+    drawn = " (BNCDE) and ".join(str(picture) for picture in pictures)
+    console.print(f"\nEight patients under two plans are drawn in {drawn} (oracle); the report is in {summary}.")
 
 
-def forecast(model: cp.Oracle, today: cp.Cohort, label: str, plan: cp.Plan) -> Forecast:
-    """The oracle's band under a plan."""
+def forecast(model: Estimator, today: cp.Cohort, label: str, plan: cp.Plan) -> Forecast:
+    """A model's band under a plan."""
     prediction = model.predict(today, plan, horizons=HORIZONS, draws=1_000)
     lower, upper = prediction.interval(0.95)
     return Forecast(label, plan, prediction.horizons, lower, prediction.median, upper)

@@ -1,4 +1,8 @@
 import os
+from pathlib import Path
+
+# Compiled programs are shared between tests and runs, but not with the user's.
+os.environ.setdefault("COUNTERPATH_CACHE", str(Path(__file__).parent.parent / ".pytest_cache" / "compiled"))
 
 import jaxtyping
 import pytest

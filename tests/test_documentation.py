@@ -12,7 +12,15 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda p: p.name)
+TRAINS = {"README.md"}  # pages that take minutes
+WITH_CODE = [
+    pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in TRAINS else [])
+    for page in PAGES
+    if BLOCK.search(page.read_text())
+]
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
 def test_the_code_on_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     mpl.use("agg")

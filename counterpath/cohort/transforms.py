@@ -17,6 +17,10 @@ from pydantic import Field
 from counterpath.cohort.findings import CohortError
 from counterpath.cohort.schema import Strict
 
+# Of the training outcomes: so many of the smallest are told apart by their difference, not by their ratio. Without it a
+# tumour that is gone (1e-8 of one) would be further from a small one than that from the largest.
+FOOT_SHARE = 0.05
+
 TransformName = Literal["standard", "log", "robust", "auto"]
 
 _Values = Float64[np.ndarray, "*values"]
@@ -136,7 +140,8 @@ def fit_transform(name: TransformName, outcome: Float64[np.ndarray, " values"], 
                 f"The log transform needs training outcomes above {floor:g}, and {np.sum(outcome <= floor):,} are not. "
                 "Use transform='robust' or 'standard'."
             )
-        return Log(lower=floor, foot=_foot(outcome - floor), knee=float(np.max(outcome) - floor))
+        foot = float(np.quantile(outcome, FOOT_SHARE)) - floor
+        return Log(lower=floor, foot=foot, knee=float(np.max(outcome) - floor))
     if name == "robust":
         quartiles = np.quantile(outcome, [0.25, 0.75])
         spread = float(quartiles[1] - quartiles[0]) / 1.349 or float(np.std(outcome)) or 1.0
@@ -154,10 +159,3 @@ def normal_log_likelihood(transform: Transform, outcome: Float64[np.ndarray, " v
     if std == 0:
         return -math.inf if not isinstance(transform, Standard) else 0.0
     return float(-math.log(std) + np.mean(transform.log_slope(outcome)))
-
-
-FOOT = 0.05
-
-
-def _foot(above: np.ndarray) -> float:
-    return float(max(np.quantile(above, FOOT), np.min(above)))

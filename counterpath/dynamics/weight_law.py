@@ -45,6 +45,8 @@ class Drift(eqx.Module):
     input_std: Float[Array, " weights"]
 
     def __init__(self, input_std: Float[Array, " weights"], widths: tuple[int, ...], *, key: PRNGKeyArray):
+        if not widths:
+            raise ValueError("A drift network needs at least one hidden layer.")
         size = len(input_std)
         sizes = (size + 1, *widths, size)
         self.input_std = input_std
@@ -56,13 +58,25 @@ class Drift(eqx.Module):
         self.layers[-1] = (jnp.zeros_like(matrix), bias)
 
     def __call__(self, weights: Float[Array, " weights"], clock: Float[Array, ""]) -> Float[Array, " weights"]:
-        """u(ω, t)."""
-        signal = jnp.append(weights / jax.lax.stop_gradient(self.input_std), clock)
-        *inner, (matrix, bias) = self.layers
-        for weight, shift in inner:
-            signal = ACTIVATIONS["relu"](weight @ signal + shift)
-        # In units of the weights, so that a step of the optimiser moves every weight by a like share of its scale.
-        return jax.lax.stop_gradient(self.input_std) * (matrix @ signal + bias)
+        """u(ω, t) = U a(P ω, t)."""
+        return self.answers() @ self.features(self.projection() @ weights, clock)
+
+    def projection(self) -> Float[Array, "units weights"]:
+        """P: what the first layer sees of ω, in units of its scale."""
+        return self.layers[0][0][:, :-1] / jax.lax.stop_gradient(self.input_std)
+
+    def features(self, projected: Float[Array, " units"], clock: Float[Array, ""]) -> Float[Array, " features"]:
+        """a: the values before the last layer, and a one for its bias."""
+        (first, shift), *inner, _ = self.layers
+        signal = ACTIVATIONS["relu"](projected + first[:, -1] * clock + shift)
+        for weight, bias in inner:
+            signal = ACTIVATIONS["relu"](weight @ signal + bias)
+        return jnp.append(signal, 1.0)
+
+    def answers(self) -> Float[Array, "weights features"]:
+        """U: the last layer, in units of the weights' scale, so that a step moves each by a like share of it."""
+        matrix, bias = self.layers[-1]
+        return jax.lax.stop_gradient(self.input_std)[:, None] * jnp.concatenate([matrix, bias[:, None]], axis=1)
 
 
 class WeightLaw(WeightProcess):

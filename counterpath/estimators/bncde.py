@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from counterpath.cohort.transforms import TransformName
 from counterpath.dynamics import Increments
@@ -19,7 +19,8 @@ class BNCDE(NeuralEstimator):
     """Potential outcomes under any plan, at any time up to `max_horizon`, with their full uncertainty.
 
     A neural CDE reads the irregular history, a second one follows the plan, and their weights are random: stochastic
-    processes whose posterior is learned. `BNCDE()` is the recommended model, `BNCDE.paper()` the published one.
+    processes whose posterior is learned. `BNCDE()` is for a laptop, `BNCDE.large()` for thousands of patients and a
+    GPU, and `BNCDE.paper()` is the published configuration.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class BNCDE(NeuralEstimator):
         lookback: float | None = None,
         seed: int = 0,
         hidden: int = 16,
-        field_widths: tuple[int, ...] = (128, 128),
+        field_widths: tuple[int, ...] = (64, 64),
         activation: Activation = "silu",
         embedding_widths: tuple[int, ...] = (64,),
         head_widths: tuple[int, ...] = (64,),
@@ -49,16 +50,16 @@ class BNCDE(NeuralEstimator):
         cuts: Cuts = "many",
         cells: int = 64,
         plan_cells: int = 10,
-        steps: int = 6_000,
+        steps: int = 2_000,
         epochs: int | None = None,
-        batch_size: int = 128,
+        batch_size: int = 32,
         cuts_per_step: int = 8,
         draws: int = 2,
         learning_rate: float = 5e-3,
         drift_learning_rate: float = 1e-3,
         readout_learning_rate: float = 5e-3,
         schedule: Literal["cosine", "constant"] = "cosine",
-        increments: Increments = "gaussian",
+        increments: Increments = "two-point",
         patience: int | None = None,
         validation_share: float = 0.1,
     ):
@@ -141,6 +142,19 @@ class BNCDE(NeuralEstimator):
         super().__init__(max_horizon, architecture, training, seed=seed, validation_share=validation_share)
 
     @classmethod
+    def large(cls, max_horizon: float, *, seed: int = 0, steps: int = 8_000, **options: Any) -> BNCDE:
+        """For thousands of patients and a GPU: wider fields, larger batches, more steps.
+
+        Args:
+            max_horizon: The longest horizon that may be asked for.
+            seed: Of everything random.
+            steps: Of training.
+            **options: As for `BNCDE`.
+        """
+        wider = {"field_widths": (128, 128), "batch_size": 128}
+        return cls(max_horizon, seed=seed, steps=steps, **(wider | options))
+
+    @classmethod
     def paper(cls, max_horizon: float, *, seed: int = 0, diffusion: float = 0.001, epochs: int = 500) -> BNCDE:
         """The published configuration: one horizon, one cut per patient, small step sizes, standardised outcome.
 
@@ -175,6 +189,7 @@ class BNCDE(NeuralEstimator):
             batch_size=64,
             cuts_per_step=1,
             draws=10,
+            increments="gaussian",
             learning_rate=1e-4,
             drift_learning_rate=1e-4,
             readout_learning_rate=1e-3,

@@ -15,7 +15,8 @@ from counterpath.cohort import Cohort, CohortError, Schema
 from counterpath.estimators.neural import DATA_SEED, NeuralEstimator
 from counterpath.paths.tabulation import Tabulation
 from counterpath.training import Checkpoint, Clock, Examples, tabulate, train
-from counterpath.training.examples import stack_examples
+from counterpath.training.compiled import keep_compiled
+from counterpath.training.examples import stack_examples, stack_padded
 from counterpath.training.progress import show_progress
 
 
@@ -46,6 +47,7 @@ def fit_members(
         progress: Show it.
         checkpoint: A file that keeps the run.
     """
+    keep_compiled()
     first = members[0]
     prepared = []
     for train_cohort, validation in zip(trains, validations, strict=True):
@@ -63,19 +65,20 @@ def fit_members(
     of_member = prepared * len(members) if len(prepared) == 1 else prepared
     networks = [member.new_network(own.tabulation) for member, own in zip(members, of_member, strict=True)]
     if len(prepared) == 1:
-        examples, held = prepared[0].examples, prepared[0].held
+        examples, held, clock = prepared[0].examples, prepared[0].held, Clock.of(prepared[0].tabulation)
     else:
         examples, held = stack_examples([p.examples for p in prepared]), stack_examples([p.held for p in prepared])
+        clock = stack_padded([Clock.of(p.tabulation) for p in prepared])
     with show_progress(type(first).__name__, shown=progress) as report:
         trained = train(
             networks,
             examples,
             held,
-            Clock.of(prepared[0].tabulation),
+            clock,
             first.training,
             seeds=[member.seed for member in members],
             report=report,
-            checkpoint=None if checkpoint is None else Checkpoint(checkpoint, _fingerprint(members, examples)),
+            checkpoint=None if checkpoint is None else Checkpoint(checkpoint, _fingerprint(members, examples, held)),
         )
     for i, (member, own) in enumerate(zip(members, of_member, strict=True)):
         member.tabulation_ = own.tabulation
@@ -84,12 +87,13 @@ def fit_members(
         member.schema = own.schema
 
 
-def _fingerprint(members: Sequence[NeuralEstimator], examples: Examples) -> str:
+def _fingerprint(members: Sequence[NeuralEstimator], examples: Examples, held: Examples) -> str:
     """Of everything that a run depends on."""
     digest = hashlib.sha256()
     for member in members:
         digest.update(repr((type(member).__name__, member.max_horizon, member.architecture)).encode())
         digest.update(repr((member.training, member.seed)).encode())
-    for leaf in jax.tree.leaves((examples.inputs, examples.targets)):
+    for leaf in jax.tree.leaves([(part.inputs, part.targets) for part in (examples, held)]):
+        digest.update(repr(leaf.shape).encode())
         digest.update(np.asarray(leaf).tobytes())
     return digest.hexdigest()

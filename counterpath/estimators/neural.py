@@ -162,7 +162,9 @@ class NeuralEstimator(Estimator):
         kept = getattr(self, "_posterior", None)
         if kept is None or (kept.draws, kept.seed) != (draws, seed) or kept.network is not self.network_:
             clock = Clock.of(self.tabulation_)
-            kept = Posterior(self.network_, clock.history, clock.plan, draws=draws, seed=seed)
+            kept = Posterior(
+                self.network_, clock.history, clock.plan, draws=draws, seed=seed, increments=self.training.increments
+            )
             self._posterior = kept
         return kept
 

@@ -222,6 +222,7 @@ class NeuralCDE(eqx.Module):
         return jax.vmap(jax.vmap(at_states))(hidden, dropout_keys)
 
 
+@eqx.filter_jit  # one compilation instead of one for each of many small operations
 def build_network(sizes: NetworkSizes, start: PosteriorStart | None, *, key: PRNGKeyArray) -> NeuralCDE:
     """A network before training; without a `PosteriorStart` its weights are fixed parameters."""
     embedding_key, encoder_key, decoder_key, head_key = jax.random.split(key, 4)

@@ -19,11 +19,11 @@ from counterpath.models.network import NeuralCDE
 
 
 class Batch(eqx.Module):
-    """Some patients with some of their cuts, and what share of the data set they stand for.
+    """Some patients with some of their cuts.
 
     Attributes:
         inputs: Of the patients.
-        targets: Of the patients; shares are already multiplied so that their expected sum is that of the data set.
+        targets: Of the patients; shares are already multiplied so that their expected sum is that of all cuts.
     """
 
     inputs: Inputs
@@ -42,7 +42,7 @@ def evidence_bound(
     outcome_noise: bool = True,
     key: PRNGKeyArray,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """An unbiased estimate of the expected log likelihood of the data set, and of the KL.
+    """An unbiased estimate of the expected log likelihood of these patients, and of the KL of the data set.
 
     Args:
         network: With its laws.

@@ -6,14 +6,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
 from counterpath.dynamics import Increments
 from counterpath.models.inputs import Inputs
 from counterpath.models.network import NeuralCDE, Weights
 
 PATIENTS_AT_ONCE = 256
-BYTES_AT_ONCE = 2**29  # of weight paths
+BYTES_AT_ONCE = 2**30  # of weight paths
 
 
 class Posterior:
@@ -48,18 +48,23 @@ class Posterior:
         self._keys = jax.vmap(lambda draw: jax.random.fold_in(jax.random.key(seed), draw))(jnp.arange(draws))
         path_draws = 1 if network.has_fixed_weights else draws
         size = len(durations) * network.encoder_field.size + len(plan_durations) * network.decoder_field.size
-        self._at_once = min(max(BYTES_AT_ONCE // (4 * size), 1), path_draws)
+        most = max(BYTES_AT_ONCE // (4 * size), 1)
+        self._at_once = -(-path_draws // -(-path_draws // most))  # parts of one size, as few as may be
         self._path_draws = path_draws
         self._kept: Weights | None = None
 
     def _weights(self, start: int) -> Weights:
         if self._kept is not None:
             return self._kept
-        keys = self._keys[start : start + self._at_once]
+        keys = self._some_keys(start)
         weights = _draw_weights(self.network, keys, self.durations, self.plan_durations, self.increments)
         if self._at_once == self._path_draws:
             self._kept = weights
         return weights
+
+    def _some_keys(self, start: int) -> Key[Array, " draws"]:
+        """As many as are drawn at once; where too few are left, the last again, so that the shape stays."""
+        return self._keys[jnp.minimum(start + jnp.arange(self._at_once), self.draws - 1)]
 
     def outcomes(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         """Mean and std of the change of each outcome: draws × patients × cuts × horizons × outcomes.
@@ -72,13 +77,14 @@ class Posterior:
         host = jax.tree.map(np.asarray, inputs)
         for first_draw in range(0, self._path_draws, self._at_once):
             weights = self._weights(first_draw)
-            keys = self._keys if self.network.has_fixed_weights else self._keys[first_draw : first_draw + self._at_once]
+            keys = self._keys if self.network.has_fixed_weights else self._some_keys(first_draw)
+            number = min(len(keys), self.draws - first_draw)
             for first in range(0, patients, PATIENTS_AT_ONCE):
                 some = slice(first, min(first + PATIENTS_AT_ONCE, patients))
                 padded = _pad(jax.tree.map(lambda a, some=some: a[some], host))
                 both = _outcomes(self.network, padded, weights, keys, self.durations, self.plan_durations)
-                kept = np.asarray(both)[:, :, : some.stop - some.start, :, :horizons]
-                result[:, first_draw : first_draw + len(keys), some] = kept
+                kept = np.asarray(both)[:, :number, : some.stop - some.start, :, :horizons]
+                result[:, first_draw : first_draw + number, some] = kept
         return result[0], result[1]
 
 

@@ -11,7 +11,7 @@ from counterpath.cohort import Cohort, Grid, Scaler, TreatmentEvents
 from counterpath.cohort.grid import window_starts
 from counterpath.cohort.schema import Schema
 from counterpath.paths.channels import history_channels, plan_channels
-from counterpath.paths.control_path import ControlPath, Interpolation, control_path
+from counterpath.paths.control_path import ControlPath, Interpolation, PathError, control_path
 from counterpath.paths.hold import HoldPath
 from counterpath.paths.increments import PathIncrements, partial_steps, path_increments
 from counterpath.paths.plan_path import PlanPath
@@ -124,12 +124,14 @@ class Tabulation:
         return np.diff(self.plan_grid.edges) / self.plan_grid.lookback
 
     def windows(self, cohort: Cohort, cuts: Float64[np.ndarray, "patients cuts"]) -> HistoryArrays:
-        """Many cuts of each patient in one window, for paths that are causal at every time.
+        """Many cuts of each patient in one window, for the path that is causal at every time.
 
         Args:
             cohort: Whole trajectories, or histories.
             cuts: Times at most a lookback after each patient's first record.
         """
+        if self.interpolation != "hold":
+            raise PathError(f"Only `hold` serves many cuts with one window; {self.interpolation!r} needs one for each.")
         start = window_starts(cohort.records, np.max(cuts, axis=1), self.grid.lookback)
         path, increments = self._path(cohort, start, np.max(cuts, axis=1))
         last = partial_steps(path, self.grid, start=start, cuts=cuts)

@@ -45,7 +45,7 @@ class Checkpoint:
             "history": run.history,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        new = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        new = self.path.with_name(f".{self.path.name}.new")  # one name, so that a killed write leaves nothing for good
         try:
             save_file(arrays, new, metadata={"run": json.dumps(state)})
             with new.open("rb") as written:
@@ -58,20 +58,23 @@ class Checkpoint:
         """The run as it was when it was last saved; the same run where there is no file."""
         if not self.path.exists():
             return run
+        shapes: Any = (run.progress, run.best)
+        leaves: list[Any] = []
         try:
             with safe_open(self.path, framework="numpy") as file:
                 state = json.loads((file.metadata() or {})["run"])
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+                fingerprint = state["fingerprint"]
+                if fingerprint == self.fingerprint:
+                    names = [f"{i:05d}" for i in range(len(jax.tree.leaves(shapes)))]
+                    leaves = [jnp.asarray(file.get_tensor(name)) for name in names]
+                    run.best_score = file.get_tensor("best_score")
+                    run.epoch, run.since_best, run.history = state["epoch"], state["since_best"], state["history"]
         except Exception as error:
             raise CheckpointError(f"{self.path} is not a checkpoint of counterpath: {error}") from error
-        if state["fingerprint"] != self.fingerprint:
+        if fingerprint != self.fingerprint:
             raise CheckpointError(
                 f"{self.path} belongs to a run with other patients, settings or seeds. Choose another file, or delete "
                 "this one."
             )
-        shapes: Any = (run.progress, run.best)
-        leaves = [jnp.asarray(arrays[f"{i:05d}"]) for i in range(len(jax.tree.leaves(shapes)))]
         run.progress, run.best = jax.tree.unflatten(jax.tree.structure(shapes), leaves)
-        run.best_score = arrays["best_score"]
-        run.epoch, run.since_best, run.history = state["epoch"], state["since_best"], state["history"]
         return run

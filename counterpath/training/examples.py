@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Array, Bool, Float, Float64, Int64
 
 from counterpath.cohort import Cohort, CohortError, Grid
 from counterpath.cohort.cuts import events_from
 from counterpath.cohort.grid import choose_grid, grid_through, window_starts
+from counterpath.cohort.records import Observations
 from counterpath.cohort.scaling import Scaler
 from counterpath.models import Inputs, Targets
 from counterpath.paths import Interpolation
@@ -21,6 +22,7 @@ from counterpath.paths.tabulation import HistoryArrays, PlanArrays, Tabulation
 
 Cuts = Literal["many", "last"]
 TARGETS_AT_MOST = 16  # outcomes after one cut; of more, as many are taken at random
+CUTS_WITH_OWN_WINDOW = 16
 ROUNDING = 1e-9
 
 
@@ -52,8 +54,9 @@ def candidate_cuts(cohort: Cohort, grid: Grid, max_horizon: float, cuts: Cuts, r
     """Times at which each trajectory may be cut, with the outcomes within `max_horizon` after them.
 
     `many`: where each record time has a cell of its own, the window's start and the end of every cell; otherwise in
-    every cell of each patient one time, at a record or between records with equal chances. `last`: one cut, so that the
-    last outcome is as late after it as may be.
+    every cell of each patient one time, at a record or between records with equal chances. Where records are longer
+    than the grid's lookback, a few over the whole of them. `last`: one cut, so that the last outcome is as late after
+    it as may be.
     """
     records = cohort.records
     outcomes: np.ndarray = ~np.all(np.isnan(records.values[:, : len(cohort.schema.outcomes)]), axis=1)
@@ -97,6 +100,9 @@ def _spread(available: np.ndarray, targets: int, rng: np.random.Generator) -> np
 def _one_per_cell(cohort: Cohort, grid: Grid, first: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     records = cohort.records
     start = np.where(np.isfinite(first), first, 0.0)[:, None]
+    span = cohort.history_end - start[:, 0]
+    if np.any(span > grid.lookback * (1 + ROUNDING)):
+        return _spread_over(records, start, span, rng)
     edges = start + grid.edges
     on_edges = np.isin(records.times - start[:, 0][records.patient_of_row], grid.edges).mean()
     if on_edges > 0.5:
@@ -111,6 +117,15 @@ def _one_per_cell(cohort: Cohort, grid: Grid, first: np.ndarray, rng: np.random.
     return np.concatenate([start, np.where(at_record, records.times[row], between)], axis=1)
 
 
+def _spread_over(records: Observations, start: np.ndarray, span: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A few cuts over all of a long record, each of which has a window of its own: at records, and between them."""
+    stretch = (np.arange(CUTS_WITH_OWN_WINDOW) + rng.random((len(start), CUTS_WITH_OWN_WINDOW))) / CUTS_WITH_OWN_WINDOW
+    times = start + stretch * span[:, None]
+    number = rows_before(records.offsets, records.times, times, side="right")
+    row = np.minimum(records.offsets[:-1, None] + np.maximum(number - 1, 0), max(records.rows - 1, 0))
+    return np.where(rng.random(times.shape) < 0.5, np.maximum(records.times[row], start), times)
+
+
 @dataclass(frozen=True, eq=False)
 class Examples:
     """Everything that training reads, on the device.
@@ -123,7 +138,7 @@ class Examples:
 
     inputs: Inputs
     targets: Targets
-    outcomes: int
+    outcomes: Float[Array, "*members"]
 
     @property
     def patients(self) -> int:
@@ -131,16 +146,26 @@ class Examples:
         return int(self.targets.cuts.shape[-1])
 
 
-def stack_examples(parts: list[Examples]) -> Examples:
-    """Examples of several cohorts of equal size, with a leading axis; fewer cuts or targets are filled with nothing."""
+def stack_padded(parts: list[Any]) -> Any:
+    """The same arrays of several cohorts, with a leading axis; shorter ones are filled with zeros.
+
+    A step with no increment and no duration changes nothing, and a target without a share does not count.
+    """
 
     def stacked(*leaves):
         shape = np.max([leaf.shape for leaf in leaves], axis=0)
         fill = [[(0, int(wide - own)) for wide, own in zip(shape, leaf.shape, strict=True)] for leaf in leaves]
         return jnp.stack([jnp.pad(leaf, pad) for leaf, pad in zip(leaves, fill, strict=True)])
 
-    inputs, targets = jax.tree.map(stacked, *[(part.inputs, part.targets) for part in parts])
-    return Examples(inputs, targets, round(sum(part.outcomes for part in parts) / len(parts)))
+    return jax.tree.map(stacked, *parts)
+
+
+def stack_examples(parts: list[Examples]) -> Examples:
+    """Examples of several cohorts of equal size, with a leading axis."""
+    if len({part.patients for part in parts}) > 1:
+        raise CohortError("Cohorts that are trained on at once must have equally many patients (or windows).")
+    inputs, targets = stack_padded([(part.inputs, part.targets) for part in parts])
+    return Examples(inputs, targets, jnp.stack([part.outcomes for part in parts]))
 
 
 def fit_tabulation(
@@ -203,7 +228,8 @@ def tabulate(cohort: Cohort, tabulation: Tabulation, *, cuts: Cuts, rng: np.rand
         jnp.asarray(arrays.shares, dtype=jnp.float32),
         jnp.asarray(arrays.number, dtype=jnp.int32),
     )
-    return Examples(Inputs.of(arrays.history, arrays.plan), targets, round(float(arrays.shares.sum())))
+    outcomes = jnp.asarray(arrays.shares.sum(), dtype=jnp.float32)
+    return Examples(Inputs.of(arrays.history, arrays.plan), targets, outcomes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +258,7 @@ def _arrays(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> _Arrays:
         number = np.ones(len(patient), dtype=np.int64)
         history = tabulation.histories(cohort.take(patient).until(times[:, 0]))
         events = events.take(patient)
-    plan = tabulation.plans(events_from(events, times.ravel()), elapsed.reshape(-1, elapsed.shape[-1]))
+    plan = tabulation.plans(events_from(events, times.ravel()), elapsed.reshape(times.size, elapsed.shape[-1]))
     return _Arrays(history, plan, later - history.last_outcome[:, :, None, :], shares, number)
 
 

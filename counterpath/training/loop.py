@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 
-from counterpath.models import NeuralCDE
+from counterpath.models import NeuralCDE, Targets
 from counterpath.training.checkpoint import Checkpoint
 from counterpath.training.examples import Examples
 from counterpath.training.settings import TrainingSettings
@@ -119,13 +119,18 @@ def train(
     run = Run(progress, jax.tree.map(jnp.copy, parameters), np.full(len(networks), -np.inf))
     if checkpoint is not None:
         run = checkpoint.resume(run)
-    problem = Problem(examples.inputs, examples.targets, clock, rest, settings, examples.outcomes)
+    problem = Problem(examples.inputs, examples.targets, clock, examples.outcomes, rest, settings)
     scored = spread_cuts(validation, settings.validation_cuts)
-    held = Problem(scored.inputs, scored.targets, clock, rest, settings, scored.outcomes)
+    if not float(jnp.sum(scored.targets.shares)) > 0:
+        raise TrainingError(
+            "No outcome of the validation patients can be predicted, so nothing says when to stop. Give patients with "
+            "an outcome within max_horizon after an earlier record."
+        )
+    held = Problem(scored.inputs, scored.targets, clock, scored.outcomes, rest, settings)
     member_keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     score_key = jax.random.key(0)
     epochs, every = settings.epochs_for(examples.patients), settings.validate_every(examples.patients)
-    began = time.perf_counter()
+    began = time.perf_counter() - (run.history[-1]["seconds"] if run.history else 0.0)
     while run.epoch < epochs and not _exhausted(run, settings):
         keys = jax.vmap(lambda key, number=run.epoch: jax.random.fold_in(key, number))(member_keys)
         run.progress, seen = train_epoch((problem, keys), run.progress)
@@ -179,7 +184,8 @@ def spread_cuts(examples: Examples, number: int) -> Examples:
         examples.inputs,
         replace_fn=at,
     )
-    targets = eqx.tree_at(lambda t: [t.changes, t.shares], examples.targets, replace_fn=at)
+    shares = at(examples.targets.shares) * (cuts / number)[..., None, None, None]  # each outcome still counts once
+    targets = Targets(at(examples.targets.changes), shares, cuts)
     return Examples(inputs, targets, examples.outcomes)
 
 

@@ -23,8 +23,8 @@ PATIENTS_AT_ONCE = 256
 class Clock(eqx.Module):
     """Durations of the steps of encoder and decoder, on their clocks."""
 
-    history: Float[Array, " steps"]
-    plan: Float[Array, " plan_steps"]
+    history: Float[Array, "*members steps"]
+    plan: Float[Array, "*members plan_steps"]
 
     @classmethod
     def of(cls, tabulation: Tabulation) -> Clock:
@@ -38,23 +38,32 @@ class Problem(eqx.Module):
     Attributes:
         inputs: Of all patients; with a leading axis of members where each has its own.
         targets: Likewise.
-        clock: Of the solver.
+        clock: Of the solver, likewise.
+        outcomes: Number of outcomes in the data set, likewise.
         rest: The network without its parameters.
         settings: Of the run.
-        outcomes: Number of outcomes in the data set.
     """
 
     inputs: Inputs
     targets: Targets
     clock: Clock
+    outcomes: Float[Array, "*members"]
     rest: Any
     settings: TrainingSettings = eqx.field(static=True)
-    outcomes: int = eqx.field(static=True)
 
     def of_members(self, function: Callable) -> Callable:
-        """The function of (inputs, targets, own key or parameters, …), mapped over members."""
+        """The function of (clock, outcomes, inputs, targets, own key or parameters, …), mapped over members."""
         data = 0 if self.targets.cuts.ndim == 2 else None
-        return lambda *own: jax.vmap(function, in_axes=(data, data, *(0 for _ in own)))(self.inputs, self.targets, *own)
+
+        shared = (self.clock, self.outcomes, self.inputs, self.targets)
+
+        def mapped(*own: Any) -> Any:
+            if data is None and len(jax.tree.leaves(own)[0]) == 1:  # a single member compiles and runs faster unmapped
+                alone = function(*shared, *jax.tree.map(lambda leaf: leaf[0], own))
+                return jax.tree.map(lambda leaf: leaf[None], alone)
+            return jax.vmap(function, in_axes=(*(data for _ in shared), *(0 for _ in own)))(*shared, *own)
+
+        return mapped
 
 
 class Progress(eqx.Module):
@@ -80,8 +89,7 @@ def draw_batch(
     """These patients with some of their cuts.
 
     Cuts are stratified: one from each of equal stretches of a patient's candidates. Every candidate is as likely as
-    every other, so shares that are multiplied by (all patients / these) · (all cuts / these) have the data set's sum as
-    their expectation.
+    every other, so shares that are multiplied by (all cuts / these) have the patient's sum as their expectation.
     """
     inputs, targets = jax.tree.map(lambda a: a[chosen], (inputs, targets))
     uniform = jax.random.uniform(key, (len(chosen), cuts_per_step))
@@ -120,7 +128,7 @@ def train_epoch(
     return problem.of_members(partial(_member_epoch, problem))(keys, progress)
 
 
-def _member_epoch(problem, inputs, targets, key, progress):
+def _member_epoch(problem, clock, outcomes, inputs, targets, key, progress):
     settings = problem.settings
     patients = targets.cuts.shape[0]
     batch_size = min(settings.batch_size, patients)
@@ -134,16 +142,16 @@ def _member_epoch(problem, inputs, targets, key, progress):
         log_likelihood, kl = evidence_bound(
             network,
             batch,
-            problem.clock.history,
-            problem.clock.plan,
+            clock.history,
+            clock.plan,
             draws=settings.draws,
             likelihood=settings.likelihood,
             increments=settings.increments,
             outcome_noise=settings.outcome_noise,
             key=draw_key,
         )
-        likelihood = log_likelihood * (patients / batch_size) / problem.outcomes
-        return kl / problem.outcomes - likelihood / settings.temperature, (likelihood, kl)
+        likelihood = log_likelihood * (patients / batch_size) / outcomes
+        return kl / outcomes - likelihood / settings.temperature, (likelihood, kl)
 
     def step(state, chosen_and_key):
         chosen, own_key = chosen_and_key
@@ -161,7 +169,7 @@ def _member_epoch(problem, inputs, targets, key, progress):
 
     progress, seen = jax.lax.scan(step, progress, (order, jax.random.split(step_key, steps)))
     good = jnp.maximum(seen[:, 2].sum(), 1.0)
-    return progress, jnp.stack([seen[:, 0].sum() / good, seen[:, 1].sum() / good, 1.0 - seen[:, 2].mean()])
+    return progress, jnp.stack([seen[:, 0].sum() / good, seen[:, 1].sum() / good, jnp.mean(1.0 - seen[:, 2])])
 
 
 @eqx.filter_jit
@@ -170,8 +178,8 @@ def validation_score(problem: Problem, key: PRNGKeyArray, parameters: Any) -> Fl
     return problem.of_members(partial(_member_score, problem, key))(parameters)
 
 
-def _member_score(problem, key, inputs, targets, parameters):
-    settings, clock = problem.settings, problem.clock
+def _member_score(problem, key, clock, outcomes, inputs, targets, parameters):
+    settings = problem.settings
     network = eqx.combine(parameters, problem.rest)
     keys = jax.random.split(key, settings.validation_draws)
 

@@ -1,0 +1,189 @@
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from small_models import fit_small, leaves_of, small_bncde, small_study, small_tecde
+
+from counterpath.estimators.joint_fit import fit_members
+from counterpath.training import Clock, TrainingError, tabulate, train
+from counterpath.training.loop import spread_cuts
+from counterpath.training.steps import Problem, validation_score
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return fit_small(small_bncde())
+
+
+@pytest.fixture(scope="module")
+def fixed():
+    """With fixed weights, which compiles in half the time."""
+    return fit_small(small_tecde())
+
+
+@pytest.fixture(scope="module")
+def stopped():
+    """With steps so long that scores go up and down, until three in a row are no better."""
+    return fit_small(small_tecde(epochs=500, patience=3, schedule="constant", learning_rate=0.1))
+
+
+def examples_of(model):
+    """Those that it was trained on, and those that it was scored on; with a cell per day nothing in them is random."""
+    return [tabulate(c, model.tabulation_, cuts="many", rng=np.random.default_rng(0)) for c in small_study()]
+
+
+def train_again(model, *, network=None, change=lambda examples: examples):
+    """The loop alone, from the model's start or from another network, on changed examples."""
+    examples, held = examples_of(model)
+    network = network or model.new_network(model.tabulation_)
+    clock = Clock.of(model.tabulation_)
+    return train([network], change(examples), held, clock, model.training, seeds=[model.seed])
+
+
+def score(model, network):
+    """The validation score of a network, computed apart from the loop."""
+    held = spread_cuts(examples_of(model)[1], model.training.validation_cuts)
+    parameters, rest = eqx.partition(jax.tree.map(lambda leaf: leaf[None], network), eqx.is_inexact_array)
+    clock = Clock.of(model.tabulation_)
+    problem = Problem(held.inputs, held.targets, clock, held.outcomes, rest, model.training)
+    return float(validation_score(problem, jax.random.key(0), parameters)[0])
+
+
+def same(ours, theirs):
+    return all(np.array_equal(a, b) for a, b in zip(leaves_of(ours), leaves_of(theirs), strict=True))
+
+
+# Improvement, stopping, and what is kept
+
+
+@pytest.mark.parametrize("which", ["fitted", "fixed"])
+def test_training_improves_the_validation_score(which, request):
+    model = request.getfixturevalue(which)
+    untrained = score(model, model.new_network(model.tabulation_))
+    assert model.history_["validation"].max() > untrained + 0.1
+
+
+def test_history_has_a_row_per_epoch(fitted):
+    history = fitted.history_
+    assert history["epoch"].to_list() == list(range(1, 31))
+    assert history.columns == ["epoch", "log_likelihood", "kl", "bad_steps", "validation", "seconds"]
+    assert history["seconds"].is_sorted()
+    assert history.select("log_likelihood", "kl", "validation").null_count().row(0) == (0, 0, 0)
+    assert history["bad_steps"].max() == 0.0
+
+
+def test_training_stops_when_patience_is_exhausted(stopped):
+    scores = stopped.history_["validation"].to_numpy()
+    assert len(scores) < 500
+    assert len(scores) - 1 - scores.argmax() == 3
+
+
+@pytest.mark.parametrize("which", ["fitted", "stopped"])
+def test_the_state_with_the_best_score_is_kept(which, request):
+    """For the one that was stopped, it is not the last."""
+    model = request.getfixturevalue(which)
+    assert score(model, model.network_) == pytest.approx(model.history_["validation"].max(), abs=1e-6)
+
+
+# Divergence
+
+
+def test_an_absurd_learning_rate_is_an_error_that_says_what_to_do():
+    with pytest.raises(TrainingError, match=r"training has diverged\. Lower learning_rate"):
+        fit_small(small_tecde(learning_rate=1e6, readout_learning_rate=1e6, schedule="constant", activation="relu"))
+
+
+def test_a_network_that_is_not_finite_is_an_error(fixed):
+    broken = jax.tree.map(lambda leaf: leaf * jnp.nan if eqx.is_inexact_array(leaf) else leaf, fixed.network_)
+    with pytest.raises(TrainingError, match="In epoch 1, 100% of the steps"):
+        train_again(fixed, network=broken)
+
+
+def test_steps_that_are_not_finite_are_left_out_and_counted(fixed):
+    """One patient's change overflows: of six batches, the one that holds this patient is left out."""
+
+    def overflow(examples):
+        changes = examples.targets.changes.at[5].set(1e30)
+        return replace(examples, targets=eqx.tree_at(lambda t: t.changes, examples.targets, changes))
+
+    trained = train_again(fixed, change=overflow)
+    np.testing.assert_allclose(trained.history["bad_steps"], 1 / 6, rtol=1e-6)
+    assert trained.history["log_likelihood"].is_finite().all()
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(eqx.filter(trained.networks[0], eqx.is_array)))
+    assert trained.scores[0] > score(fixed, fixed.new_network(fixed.tabulation_)) + 0.1  # the others are learnt from
+
+
+def test_validation_without_a_predictable_outcome_is_an_error():
+    learn, held = small_study()
+    with pytest.raises(TrainingError, match="No outcome of the validation patients can be predicted"):
+        small_tecde().fit(learn, held.until(held.records.times[held.records.offsets[:-1]]), progress=False)
+
+
+# Seeds
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(fitted):
+    assert same(fit_small(small_bncde()), fitted)
+    assert not same(fit_small(small_bncde(seed=1)), fitted)
+
+
+def assert_close(ours, theirs):
+    """To rounding, which 24 steps of Adam make larger, and hundreds would make as large as the weights themselves."""
+    for a, b in zip(leaves_of(ours), leaves_of(theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+    ours_scores, theirs_scores = (model.history_["validation"].to_numpy() for model in (ours, theirs))
+    np.testing.assert_allclose(ours_scores, theirs_scores, rtol=1e-2)
+
+
+def test_seeds_that_are_trained_at_once_are_what_each_is_alone():
+    together = [small_tecde(seed=seed, epochs=4) for seed in (0, 1)]
+    learn, held = small_study()
+    fit_members(together, [learn], [held], progress=False)
+    for seed, member in enumerate(together):
+        assert_close(member, fit_small(small_tecde(seed=seed, epochs=4)))
+
+
+@pytest.mark.slow  # compiles three times
+def test_members_with_patients_and_grids_of_their_own_are_what_each_is_alone():
+    """The second has records up to day 20 only, hence fewer cells, cuts and outcomes."""
+    learn, held = small_study()
+    short = lambda cohort: cohort.until(20.0, ended="drop")  # noqa: E731
+    alone = [small_bncde(epochs=4).fit(*each, progress=False) for each in ((learn, held), (short(learn), short(held)))]
+    cells = [model.tabulation_.grid.cells for model in alone]
+    assert cells[0] > cells[1]
+    together = [small_bncde(epochs=4) for _ in range(2)]
+    fit_members(together, [learn, short(learn)], [held, short(held)], progress=False)
+    for ours, theirs in zip(together, alone, strict=True):
+        assert_close(ours, theirs)
+
+
+# Compilation
+
+
+@pytest.fixture
+def compilations(caplog):
+    """How many programs a fit of a model compiles."""
+
+    def count(model, *cohorts):
+        caplog.clear()
+        with jax.log_compiles():
+            model.fit(*(cohorts or small_study()), progress=False)
+        return sum("Compiling" in text for text in caplog.messages)
+
+    return count
+
+
+def test_a_second_fit_of_the_same_shapes_compiles_nothing(fixed, compilations):
+    assert compilations(small_tecde(seed=2)) == 0
+    assert compilations(small_tecde(hidden=2, epochs=1)) > 0  # the count does count
+
+
+def test_other_patients_with_arrays_of_the_same_shapes_compile_nothing(fixed, compilations):
+    """Of whom one outcome less is known."""
+    learn, held = small_study()
+    values = learn.records.values.copy()
+    values[10] = np.nan
+    assert compilations(small_tecde(), replace(learn, records=replace(learn.records, values=values)), held) == 0
