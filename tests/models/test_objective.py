@@ -200,9 +200,8 @@ def test_training_itself_climbs_the_objective_of_the_data_set(batch_size, cuts_p
     many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (members, *leaf.shape)).copy(), parameters)
     progress = Progress(many, jax.vmap(optimiser_for(settings, len(CUTS)).init)(many))
     keys = jax.random.split(jax.random.key(4), members)
-    problem = Problem(
-        INPUTS, TARGETS, Clock(DURATIONS, PLAN_DURATIONS), jnp.asarray(outcomes, jnp.float32), rest, settings
-    )
+    clock, number = Clock(DURATIONS, PLAN_DURATIONS), jnp.asarray(outcomes, jnp.float32)
+    problem = Problem(INPUTS, TARGETS, clock, number, rest, settings)
     reported = np.asarray(train_epoch((problem, keys), progress)[1][:, 0], dtype=np.float64)
     error = reported.std() / np.sqrt(members)
     assert abs(reported.mean() - expected) < 4 * error
