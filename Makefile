@@ -31,7 +31,7 @@ format: $(VENV)/.check
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.bench
+bench: $(VENV)/.test $(VENV)/.bench
 	$(BIN)/python -m bench
 
 docs: $(VENV)/.docs

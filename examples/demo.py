@@ -66,6 +66,7 @@ def forecasts_in_a_simulated_study(console: Console, folder: Path) -> None:
         "\nFrom day 50, under what was really given; volumes over the training patients' standard deviation.\n"
     )
     console.print(as_table(evaluations))
+    console.print("\nA few large tumours make most of the CRPS: differences of the size of ± are chance.")
 
     largest = np.argsort(-study.truth.select(today.patients).volumes_cm3[:, 50])[10:90:10]
     eight = today[[today.patients[int(i)] for i in largest]]

@@ -63,8 +63,9 @@ class Standard(Transform):
 class Log(Transform):
     """z = log(v / knee) between foot and knee, a straight line with the same slope on either side; v = y − lower.
 
-    Foot and knee are the smallest and largest training values. Relative changes count between them. Above, the line
-    keeps the mean of a wide forecast sane; below, it reaches the bound itself, so that a patient at zero can be used.
+    The knee is the largest training value, and a twentieth of them lie below the foot. Relative changes count between
+    the two. Above, the line keeps the mean of a wide forecast sane; below, it reaches the bound itself, so that a
+    patient at or near zero does not rule the scale.
     """
 
     name: Literal["log"] = "log"

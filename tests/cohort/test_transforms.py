@@ -89,6 +89,17 @@ def test_auto_takes_no_log_of_what_reaches_its_bound():
     assert fit_transform("auto", outcome, None).name != "log"
 
 
+def test_a_few_outcomes_near_zero_do_not_stretch_the_log():
+    """The smallest twentieth is told apart by difference: what is gone lies one step below the foot, not twenty."""
+    outcome = np.exp(np.random.default_rng(0).normal(2.0, 1.0, 1_000))
+    outcome[:20] = 1e-8
+    transform = fit_transform("log", outcome, 0.0)
+    assert isinstance(transform, Log)
+    assert transform.foot == pytest.approx(np.quantile(outcome, 0.05))
+    below = transform.forward(np.array([1e-8, transform.foot]))
+    assert below[1] - below[0] == pytest.approx(1.0)
+
+
 def test_auto_on_a_constant_stays_standard():
     assert fit_transform("auto", np.full(10, 3.0), None).name == "standard"
 

@@ -202,6 +202,35 @@ def test_control_is_a_network_of_the_weights_in_units_of_their_scale():
     np.testing.assert_allclose(found, PRIOR_STD * (last @ inner + shift), rtol=1e-4)
 
 
+class Plain(eqx.Module):
+    """The same control, of a kind that the solver does not take a short cut for."""
+
+    drift: Drift
+
+    def __call__(self, weights, clock):
+        return self.drift(weights, clock)
+
+
+@pytest.mark.parametrize("widths", [(8,), (4, 6, 5)])
+def test_the_short_cut_through_a_narrow_drift_is_the_plain_recursion(widths):
+    drift = Drift(f32(PRIOR_STD), widths, key=jax.random.key(2))
+    last = 0.7 * jax.random.normal(jax.random.key(3), drift.layers[-1][0].shape)
+    drift = eqx.tree_at(lambda d: d.layers[-1], drift, (last, f32([0.3, -0.2, 0.1])))
+    short = eqx.tree_at(lambda law: law.drift, make_law(), drift)
+    plain = eqx.tree_at(lambda law: law.drift, make_law(), Plain(drift))
+    (short_path, short_kl), (plain_path, plain_kl) = (
+        weight_path(law, jax.random.key(5), f32(DURATIONS)) for law in (short, plain)
+    )
+    np.testing.assert_allclose(short_path, plain_path, atol=1e-5)
+    assert float(plain_kl) > 0.1
+    np.testing.assert_allclose(short_kl, plain_kl, rtol=1e-5)
+
+
+def test_a_drift_without_hidden_layers_is_refused():
+    with pytest.raises(ValueError, match="at least one hidden layer"):
+        Drift(f32(PRIOR_STD), (), key=jax.random.key(0))
+
+
 def test_fixed_weights_stay_where_they_are_and_cost_nothing():
     paths, kl = draw_paths(FixedWeights(f32(MEAN)), draws=2)
     np.testing.assert_array_equal(paths, np.broadcast_to(MEAN, (2, len(DURATIONS), 3)))
