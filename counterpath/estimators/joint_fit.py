@@ -10,8 +10,10 @@ from os import PathLike
 import jax
 import numpy as np
 import polars as pl
+from rich.console import Console
 
 from counterpath.cohort import Cohort, CohortError, Schema
+from counterpath.cohort.grid import share_in_shared_cells
 from counterpath.estimators.neural import DATA_SEED, NeuralEstimator
 from counterpath.paths.tabulation import Tabulation
 from counterpath.training import Checkpoint, Clock, Examples, tabulate, train
@@ -48,6 +50,7 @@ def fit_members(
         checkpoint: A file that keeps the run.
     """
     keep_compiled()
+    say = Console(stderr=True, quiet=not progress, highlight=False).print
     first = members[0]
     prepared = []
     for train_cohort, validation in zip(trains, validations, strict=True):
@@ -57,7 +60,13 @@ def fit_members(
             train_cohort, validation = train_cohort.split(
                 (1 - first.validation_share, first.validation_share), seed=first.seed
             )
+            say(f"{len(validation):,} of {len(train_cohort) + len(validation):,} patients are held out for validation.")
         tabulation = first.new_tabulation(train_cohort)
+        shared = share_in_shared_cells(train_cohort.records, train_cohort.history_end, tabulation.grid)
+        say(
+            f"{tabulation.grid.cells} cells over {tabulation.grid.lookback:g} {train_cohort.schema.time_unit}s; "
+            f"{shared:.0%} of the records share one with another of their patient."
+        )
         rng = np.random.default_rng([DATA_SEED, first.seed, 1])
         cuts = first.architecture.cuts
         examples, held = (tabulate(c, tabulation, cuts=cuts, rng=rng) for c in (train_cohort, validation))

@@ -187,3 +187,10 @@ def test_other_patients_with_arrays_of_the_same_shapes_compile_nothing(fixed, co
     values = learn.records.values.copy()
     values[10] = np.nan
     assert compilations(small_tecde(), replace(learn, records=replace(learn.records, values=values)), held) == 0
+
+
+def test_fit_says_whom_it_held_out_and_how_records_share_cells(capsys):
+    small_tecde(epochs=1).fit(small_study()[0])
+    said = " ".join(capsys.readouterr().err.split())
+    assert "2 of 24 patients are held out for validation" in said
+    assert "0% of the records share one with another of their patient" in said
