@@ -27,9 +27,11 @@ class Estimator(ABC):
 
     Attributes:
         max_horizon: The longest horizon that may be asked for.
+        seed: Of everything random in a fit.
     """
 
     max_horizon: float
+    seed: int = 0
     schema: Schema | None = None
 
     @abstractmethod

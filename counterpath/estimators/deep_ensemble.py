@@ -36,7 +36,7 @@ class DeepEnsemble(Estimator):
         made = [copy(self.model) for _ in range(self.members)]
         for number, member in enumerate(made):
             # Seeds of members are far apart, so that neighbouring ensembles do not share them.
-            member.seed = getattr(self.model, "seed", 0) * 1_000 + number  # type: ignore[attr-defined]
+            member.seed = self.model.seed * 1_000 + number
         if isinstance(self.model, NeuralEstimator):
             fit_members([m for m in made if isinstance(m, NeuralEstimator)], [train], [validation], **options)
         else:

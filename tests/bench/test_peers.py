@@ -4,14 +4,14 @@ import pytest
 torch = pytest.importorskip("torch", reason="the peers need the `bench` extra")
 torchsde = pytest.importorskip("torchsde", reason="the peers need the `bench` extra")
 
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
+import jax
+import jax.numpy as jnp
 
-from bench.peer_dynamics import DIFFUSION, CellPath, Process, SplinePath, integrate  # noqa: E402
-from bench.peers import PeerBNCDE, PeerPatients, predict, train  # noqa: E402
-from bench.speed_data import PatientArrays  # noqa: E402
-from counterpath.dynamics import VectorField, WeightLaw, brownian_increments, solve, weight_path  # noqa: E402
-from counterpath.dynamics.weight_law import Drift  # noqa: E402
+from bench.peer_dynamics import DIFFUSION, CellPath, Process, SplinePath, integrate
+from bench.peers import PeerBNCDE, PeerPatients, predict, train
+from bench.speed_data import PatientArrays
+from counterpath.dynamics import VectorField, WeightLaw, brownian_increments, solve, weight_path
+from counterpath.dynamics.weight_law import Drift
 
 HIDDEN, CHANNELS, PATIENTS, CELLS = 3, 2, 4, 5
 FIELD_WIDTHS, DRIFT_WIDTHS = (7, 6), (5, 4)
@@ -29,7 +29,7 @@ class GivenNoise(torchsde.BaseBrownian):
     def shape(self):
         return self.increments.shape[1:]
 
-    def __call__(self, ta, tb=None, return_U=False, return_A=False):  # noqa: N803
+    def __call__(self, ta, tb=None, return_U=False, return_A=False):  # noqa: N803  # torchsde passes them by these names
         assert float(tb) - float(ta) == 1.0
         return self.increments[int(ta)]
 

@@ -64,7 +64,7 @@ def recursion_moments(mean, variance, rate, durations):
     return np.array(means), np.array(variances)
 
 
-def require_moments(paths, mean, variance, *, errors):
+def check_moments(paths, mean, variance, *, errors):
     """Empirical moments within so many standard errors; the variance of n normals has a relative one of √(2/n)."""
     draws = len(paths)
     assert np.abs((paths.mean(axis=0) - mean) / np.sqrt(variance / draws)).max() < errors
@@ -74,13 +74,13 @@ def require_moments(paths, mean, variance, *, errors):
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_control_the_moments_are_those_of_the_euler_recursion(kind):
     paths, _ = draw_paths(make_law(control={}), kind=kind)
-    require_moments(paths, *recursion_moments(MEAN, STD**2, RATE, DURATIONS), errors=4)
+    check_moments(paths, *recursion_moments(MEAN, STD**2, RATE, DURATIONS), errors=4)
 
 
 def test_control_adds_to_the_priors_drift():
     """u = −c ω is an Ornstein–Uhlenbeck process of rate θ + c."""
     paths, _ = draw_paths(make_law(control={"pull": 0.7}))
-    require_moments(paths, *recursion_moments(MEAN, STD**2, RATE + 0.7, DURATIONS), errors=4)
+    check_moments(paths, *recursion_moments(MEAN, STD**2, RATE + 0.7, DURATIONS), errors=4)
 
 
 def test_a_path_does_not_depend_on_how_many_cells_follow():
@@ -133,7 +133,7 @@ def test_on_a_fine_grid_moments_and_kl_are_those_of_the_continuous_processes():
     decay = np.exp(-rate * np.arange(cells) / cells)[:, None]
     variance = decay**2 * STD**2 + DIFFUSION**2 * (1 - decay**2) / (2 * rate)
     some = slice(99, None, 100)  # neighbours are nearly equal
-    require_moments(paths[:, some], (decay * MEAN)[some], variance[some], errors=4)
+    check_moments(paths[:, some], (decay * MEAN)[some], variance[some], errors=4)
     square = quad(
         lambda t: np.sum(
             np.exp(-2 * rate * t) * (MEAN**2 + STD**2) + DIFFUSION**2 * (1 - np.exp(-2 * rate * t)) / (2 * rate)
@@ -152,12 +152,12 @@ def draw_starts(law):
 
 
 def test_the_initial_law_has_the_learned_mean_and_scale():
-    require_moments(draw_starts(make_law()), MEAN, STD**2, errors=4)
+    check_moments(draw_starts(make_law()), MEAN, STD**2, errors=4)
 
 
 def test_the_papers_initial_law_has_the_scale_of_the_diffusion_and_no_kl():
     law = make_law(std=None)
-    require_moments(draw_starts(law), MEAN, np.full(3, DIFFUSION**2), errors=4)
+    check_moments(draw_starts(law), MEAN, np.full(3, DIFFUSION**2), errors=4)
     assert law.initial_kl() == 0.0
 
 
