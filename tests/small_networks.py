@@ -38,7 +38,6 @@ def small_network() -> NeuralCDE:
     """With weights that follow a law, before training."""
     start = PosteriorStart(
         initial_law="learned",
-        start_scale=1.0,
         start_std=0.3,
         prior_std=1.0,
         prior_rate=0.5,

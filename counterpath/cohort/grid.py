@@ -51,6 +51,11 @@ class Grid:
         """The cell that holds an observation at this time; times outside count to the nearest."""
         return np.clip(np.searchsorted(self.edges, elapsed, side="left") - 1, 0, self.cells - 1).astype(np.int64)
 
+    def share_left(self, elapsed: Float64[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
+        """How much of its cell is left after a dose at this time: 1 at the cell's start, towards 0 at its end."""
+        cell = np.clip(np.searchsorted(self.edges, elapsed, side="right") - 1, 0, self.cells - 1)
+        return np.clip((self.edges[cell + 1] - elapsed) / np.diff(self.edges)[cell], 0.0, 1.0)
+
     def width_at(self, elapsed: Float64[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
         """The width of the cell that holds this time."""
         return np.diff(self.edges)[self.cell_of(elapsed)]

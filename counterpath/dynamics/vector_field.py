@@ -21,22 +21,32 @@ Layers = tuple[tuple[Float[Array, "... _ _"], Float[Array, "... _"]], ...]
 class VectorField(eqx.Module):
     """An MLP from (Z, t) to a matrix of hidden × channels, with tanh at its end, so that no step can explode.
 
+    Part of the state may be the path itself: rows of the matrix that are not learned, but carry the path's present
+    value along, in some unit. The MLP sees it, and need not spend Z on remembering it.
+
     Attributes:
         hidden: Size of Z.
         channels: Number of channels of the path that drives it.
         widths: Of the hidden layers.
         activation: Between them.
+        carry: The rows that are not learned; None for none.
     """
 
     hidden: int = eqx.field(static=True)
     channels: int = eqx.field(static=True)
     widths: tuple[int, ...] = eqx.field(static=True)
     activation: Activation = eqx.field(static=True, default="relu")
+    carry: Float[Array, "carried channels"] | None = None
+
+    @property
+    def carried(self) -> int:
+        """How much of the state is the path itself."""
+        return 0 if self.carry is None else self.carry.shape[0]
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         """Outputs and inputs of each layer."""
-        sizes = (self.hidden + 1, *self.widths, self.hidden * self.channels)
+        sizes = (self.hidden + self.carried + 1, *self.widths, self.hidden * self.channels)
         return tuple(zip(sizes[1:], sizes[:-1], strict=True))
 
     @property
@@ -68,17 +78,18 @@ class VectorField(eqx.Module):
         return jnp.concatenate(parts)
 
     def __call__(
-        self, hidden: Float[Array, " hidden"], clock: Float[Array, ""], layers: Layers
-    ) -> Float[Array, "hidden channels"]:
+        self, state: Float[Array, " state"], clock: Float[Array, ""], layers: Layers
+    ) -> Float[Array, "state channels"]:
         """The matrix f(Z, t | ω) that is multiplied with an increment of the path.
 
         Args:
-            hidden: Z.
+            state: Z, and what is carried along.
             clock: t, from 0 to 1.
             layers: ω, as `layers` gives it.
         """
         *inner, (matrix, bias) = layers
-        signal = jnp.append(hidden, clock)
+        signal = jnp.append(state, clock)
         for weight, shift in inner:
             signal = ACTIVATIONS[self.activation](weight @ signal + shift)
-        return jnp.tanh(matrix @ signal + bias).reshape(self.hidden, self.channels)
+        learned = jnp.tanh(matrix @ signal + bias).reshape(self.hidden, self.channels)
+        return learned if self.carry is None else jnp.concatenate([learned, jax.lax.stop_gradient(self.carry)])

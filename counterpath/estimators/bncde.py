@@ -49,7 +49,7 @@ class BNCDE(NeuralEstimator):
         corrects_last: bool = True,
         cuts: Cuts = "many",
         cells: int = 64,
-        plan_cells: int = 10,
+        plan_cells: int = 20,
         steps: int = 2_000,
         epochs: int | None = None,
         batch_size: int = 32,
@@ -61,6 +61,7 @@ class BNCDE(NeuralEstimator):
         schedule: Literal["cosine", "constant"] = "cosine",
         increments: Increments = "two-point",
         patience: int | None = None,
+        fits_noise: bool = True,
         validation_share: float = 0.1,
     ):
         """Everything but `max_horizon` has a default that was chosen on validation data.
@@ -102,11 +103,10 @@ class BNCDE(NeuralEstimator):
             schedule: `cosine` after a warm-up, or `constant`.
             increments: Of Brownian motion: `gaussian` or `two-point`.
             patience: Validation scores without improvement after which training stops; None: never.
+            fits_noise: After training, choose the size of the noise on validation patients.
             validation_share: Share of patients held out where `fit` gets no validation cohort.
         """
-        posterior = PosteriorStart(
-            initial_law, start_scale, start_std, prior_std, prior_rate, diffusion, tuple(drift_widths)
-        )
+        posterior = PosteriorStart(initial_law, start_std, prior_std, prior_rate, diffusion, tuple(drift_widths))
         architecture = Architecture(
             lookback=lookback,
             cells=cells,
@@ -122,6 +122,7 @@ class BNCDE(NeuralEstimator):
             embedding_widths=tuple(embedding_widths),
             head_widths=tuple(head_widths),
             dropout=0.0,
+            start_scale=start_scale,
             posterior=posterior,
         )
         training = TrainingSettings(
@@ -135,6 +136,7 @@ class BNCDE(NeuralEstimator):
             readout_learning_rate=readout_learning_rate,
             schedule=schedule,
             patience=patience,
+            fits_noise=fits_noise,
             temperature=temperature,
             likelihood=likelihood,
             increments=increments,
@@ -195,4 +197,5 @@ class BNCDE(NeuralEstimator):
             readout_learning_rate=1e-3,
             schedule="constant",
             patience=10,
+            fits_noise=False,
         )

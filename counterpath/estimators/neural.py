@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import polars as pl
 from scipy.special import ndtri, stdtrit
@@ -49,6 +50,7 @@ class Architecture:
         embedding_widths: Hidden layers of the embedding.
         head_widths: Hidden layers of the head.
         dropout: In the head.
+        start_scale: Size of the first weights of the vector fields, in units of 1/√fan-in.
         posterior: Law of the weights; None for fixed weights.
     """
 
@@ -66,6 +68,7 @@ class Architecture:
     embedding_widths: tuple[int, ...]
     head_widths: tuple[int, ...]
     dropout: float
+    start_scale: float
     posterior: PosteriorStart | None
 
 
@@ -153,9 +156,13 @@ class NeuralEstimator(Estimator):
             embedding_widths=plan.embedding_widths,
             head_widths=plan.head_widths,
             dropout=plan.dropout,
+            start_scale=plan.start_scale,
         )
         key = jax.random.fold_in(jax.random.key(self.seed), NETWORK_SEED)
-        return build_network(sizes, plan.posterior, key=key)
+        carry, plan_carry = (
+            (None, None) if plan.plain_path else (jnp.asarray(rows) for rows in tabulation.carried_units())
+        )
+        return build_network(sizes, plan.posterior, key=key, carry=carry, plan_carry=plan_carry)
 
     def posterior(self, draws: int = COMPONENTS, seed: int = 0) -> Posterior:
         """Draws of the weights, made once; the same object is given back as long as the same is asked for."""

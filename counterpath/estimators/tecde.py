@@ -33,13 +33,14 @@ class TECDE(NeuralEstimator):
         activation: Activation = "silu",
         embedding_widths: tuple[int, ...] = (64,),
         head_widths: tuple[int, ...] = (64,),
+        start_scale: float = 0.5,
         transform: TransformName = "auto",
         interpolation: Interpolation = "hold",
         plain_path: bool = False,
         corrects_last: bool = True,
         cuts: Cuts = "many",
         cells: int = 64,
-        plan_cells: int = 10,
+        plan_cells: int = 20,
         steps: int = 2_000,
         epochs: int | None = None,
         batch_size: int = 32,
@@ -49,6 +50,7 @@ class TECDE(NeuralEstimator):
         readout_learning_rate: float = 5e-3,
         schedule: Literal["cosine", "constant"] = "cosine",
         patience: int | None = None,
+        fits_noise: bool = True,
         validation_share: float = 0.1,
     ):
         """As for `BNCDE`, without the laws of the weights.
@@ -64,6 +66,7 @@ class TECDE(NeuralEstimator):
             activation: Of the vector fields.
             embedding_widths: Hidden layers of the embedding.
             head_widths: Hidden layers of the head.
+            start_scale: Size of the first weights of the vector fields, in units of 1/√fan-in.
             transform: Of the outcomes.
             interpolation: Of the history.
             plain_path: Only time, values and treatments drive the encoder, with steps of their own size.
@@ -80,6 +83,7 @@ class TECDE(NeuralEstimator):
             readout_learning_rate: Of embedding and head.
             schedule: `cosine` or `constant`.
             patience: Validation scores without improvement after which training stops.
+            fits_noise: After training, choose the size of the noise on validation patients.
             validation_share: Share of patients held out where `fit` gets no validation cohort.
         """
         architecture = Architecture(
@@ -97,6 +101,7 @@ class TECDE(NeuralEstimator):
             embedding_widths=tuple(embedding_widths),
             head_widths=tuple(head_widths),
             dropout=dropout,
+            start_scale=start_scale,
             posterior=None,
         )
         training = TrainingSettings(
@@ -110,6 +115,7 @@ class TECDE(NeuralEstimator):
             readout_learning_rate=readout_learning_rate,
             schedule=schedule,
             patience=patience,
+            fits_noise=fits_noise,
             outcome_noise=outcome_noise,
         )
         super().__init__(max_horizon, architecture, training, seed=seed, validation_share=validation_share)
@@ -127,6 +133,7 @@ class TECDE(NeuralEstimator):
             activation="relu",
             embedding_widths=(),
             head_widths=(),
+            start_scale=1.0,
             transform="standard",
             interpolation="hermite",
             plain_path=True,
@@ -140,4 +147,5 @@ class TECDE(NeuralEstimator):
             readout_learning_rate=1e-3,
             schedule="constant",
             patience=10,
+            fits_noise=False,
         )

@@ -42,16 +42,19 @@ class OutcomeHead(eqx.Module):
         network: From Z̃ to means and stds.
         dropout: Probability with which a value before the last layer is left out; 0 for none.
         outcomes: Number of outcomes.
+        noise_scale: Factor of each outcome's std: 1 in training, chosen on validation patients afterwards.
     """
 
     network: Perceptron
     dropout: float = eqx.field(static=True)
     outcomes: int = eqx.field(static=True)
+    noise_scale: Float[Array, " outcomes"]
 
     def __init__(self, hidden: int, outcomes: int, widths: tuple[int, ...], dropout: float = 0.0, *, key: PRNGKeyArray):
         self.network = Perceptron(hidden, 2 * outcomes, widths, key=key)
         self.dropout = dropout
         self.outcomes = outcomes
+        self.noise_scale = jnp.ones(outcomes)
 
     def __call__(
         self, hidden: Float[Array, " hidden"], *, key: PRNGKeyArray
@@ -67,4 +70,4 @@ class OutcomeHead(eqx.Module):
             kept = jax.random.bernoulli(key, 1 - self.dropout, signal.shape)
             signal = jnp.where(kept, signal / (1 - self.dropout), 0.0)
         mean, raw_std = jnp.split(self.network.layers[-1](signal), 2)
-        return mean, SMALLEST_STD + jax.nn.softplus(raw_std)
+        return mean, (SMALLEST_STD + jax.nn.softplus(raw_std)) * jax.lax.stop_gradient(self.noise_scale)

@@ -34,6 +34,7 @@ class NetworkSizes:
         embedding_widths: Hidden layers from the first value to Z_0; none in the paper.
         head_widths: Hidden layers of the head; none in the paper.
         dropout: In the head.
+        start_scale: Size of the first weights of the vector fields, in units of 1/√fan-in.
     """
 
     known: int
@@ -46,6 +47,7 @@ class NetworkSizes:
     embedding_widths: tuple[int, ...]
     head_widths: tuple[int, ...]
     dropout: float = 0.0
+    start_scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,6 @@ class PosteriorStart:
 
     Attributes:
         initial_law: `learned` mean and scale at t = 0, or the paper's N(ν, σ²).
-        start_scale: Size of the initial mean, in units of 1/√fan-in.
         start_std: Initial scale of the posterior at t = 0, in units of the prior's.
         prior_std: s_0, in units of 1/√fan-in.
         prior_rate: θ.
@@ -63,7 +64,6 @@ class PosteriorStart:
     """
 
     initial_law: Literal["learned", "paper"]
-    start_scale: float
     start_std: float
     prior_std: float
     prior_rate: float
@@ -130,7 +130,7 @@ class NeuralCDE(eqx.Module):
     ) -> Float[Array, "cuts hidden"]:
         """Z at each cut of one patient."""
         clocks = jnp.cumsum(durations) - durations
-        start = self.embedding(inputs.first)
+        start = jnp.concatenate([self.embedding(inputs.first), inputs.first[: self.encoder_field.carried]])
         return solve(
             self.encoder_field, weights.encoder, start, clocks, inputs.steps, inputs.cut_step, inputs.cut_increments
         )
@@ -158,6 +158,8 @@ class NeuralCDE(eqx.Module):
             )
 
         at_cuts = self.hidden_at_cuts(inputs, weights, durations)
+        plan_starts = jnp.zeros((len(at_cuts), self.decoder_field.carried - self.encoder_field.carried))
+        at_cuts = jnp.concatenate([at_cuts, plan_starts], axis=1)
         return jax.vmap(from_cut)(at_cuts, inputs.plan_steps, inputs.horizon_step, inputs.horizon_increments)
 
     @property
@@ -223,29 +225,40 @@ class NeuralCDE(eqx.Module):
 
 
 @eqx.filter_jit  # one compilation instead of one for each of many small operations
-def build_network(sizes: NetworkSizes, start: PosteriorStart | None, *, key: PRNGKeyArray) -> NeuralCDE:
+def build_network(
+    sizes: NetworkSizes,
+    start: PosteriorStart | None,
+    *,
+    key: PRNGKeyArray,
+    carry: Float[Array, "carried channels"] | None = None,
+    plan_carry: Float[Array, "plan_carried plan_channels"] | None = None,
+) -> NeuralCDE:
     """A network before training; without a `PosteriorStart` its weights are fixed parameters."""
     embedding_key, encoder_key, decoder_key, head_key = jax.random.split(key, 4)
-    encoder_field = VectorField(sizes.hidden, sizes.channels, sizes.field_widths, sizes.activation)
-    decoder_field = VectorField(sizes.hidden, sizes.plan_channels, sizes.field_widths, sizes.activation)
+    encoder_field = VectorField(sizes.hidden, sizes.channels, sizes.field_widths, sizes.activation, carry)
+    decoder_field = VectorField(sizes.hidden, sizes.plan_channels, sizes.field_widths, sizes.activation, plan_carry)
     return NeuralCDE(
         Perceptron(sizes.known, sizes.hidden, sizes.embedding_widths, key=embedding_key),
         encoder_field,
-        _law(encoder_field, start, key=encoder_key),
+        _law(encoder_field, start, sizes.start_scale, key=encoder_key),
         decoder_field,
-        _law(decoder_field, start, key=decoder_key),
-        OutcomeHead(sizes.hidden, sizes.outcomes, sizes.head_widths, sizes.dropout, key=head_key),
+        _law(decoder_field, start, sizes.start_scale, key=decoder_key),
+        OutcomeHead(
+            sizes.hidden + decoder_field.carried, sizes.outcomes, sizes.head_widths, sizes.dropout, key=head_key
+        ),
     )
 
 
-def _law(field: VectorField, start: PosteriorStart | None, *, key: PRNGKeyArray) -> WeightLaw | FixedWeights:
+def _law(
+    field: VectorField, start: PosteriorStart | None, start_scale: float, *, key: PRNGKeyArray
+) -> WeightLaw | FixedWeights:
     mean_key, drift_key = jax.random.split(key)
-    mean = field.usual_start(mean_key)
+    mean = start_scale * field.usual_start(mean_key)
     if start is None:
         return FixedWeights(mean)
     prior_std = start.prior_std * field.fan_in_std()
     return WeightLaw(
-        start.start_scale * mean,
+        mean,
         jnp.log(start.start_std * prior_std) if start.initial_law == "learned" else None,
         prior_std,
         Drift(field.fan_in_std(), start.drift_widths, key=drift_key),

@@ -8,7 +8,11 @@ from typing import Literal
 
 from counterpath.cohort.schema import Schema
 
-Role = Literal["time", "value", "slope", "since", "unseen", "count", "given", "dose", "infused", "rate"]
+Role = Literal[
+    "time", "value", "slope", "since", "unseen", "timing", "answered", "response", "exposure", "count",
+    "given", "dose", "infused", "rate",
+]  # fmt: skip
+ANSWERS: tuple[Role, ...] = ("answered", "response", "exposure")
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,9 @@ class Channel:
 
     Attributes:
         name: Unique within a path.
-        role: What it holds; `count` is of records, `given` of treatments begun.
+        role: What it holds; `count` is of records, `given` of treatments begun. `timing` says how early in their cells
+            records or doses came. Of what happened between two records of an outcome with a treatment between them,
+            `response` is the outcome's change, `exposure` the time; `answered` are the treatments before the last.
         variable: Number of the variable in the schema, for channels that come from records.
         level: Number of the level, for the value of a category.
         treatment: Number of the treatment in the schema, for channels that come from treatments.
@@ -31,13 +37,17 @@ class Channel:
 
 
 def history_channels(schema: Schema) -> tuple[Channel, ...]:
-    """Time; outcomes with slope, since and unseen; covariates; counts of records; treatments."""
+    """Time; outcomes with slope, since, unseen, timing and answers; covariates; counts of records; treatments."""
     channels = [Channel("time", "time")]
     for j, outcome in enumerate(schema.outcomes):
         channels.append(Channel(outcome.name, "value", j))
         channels.append(Channel(f"{outcome.name}:slope", "slope", j))
         channels.append(Channel(f"{outcome.name}:since", "since", j))
         channels.append(Channel(f"{outcome.name}:unseen", "unseen", j))
+        channels.append(Channel(f"{outcome.name}:timing", "timing", j))
+        for code, treatment in enumerate(schema.treatments):
+            name = f"{outcome.name}:{treatment.name}"
+            channels += [Channel(f"{name}:{role}", role, j, treatment=code) for role in ANSWERS]
     for j, covariate in enumerate(schema.covariates, start=len(schema.outcomes)):
         name = covariate.name
         if covariate.kind == "categorical":
@@ -54,13 +64,14 @@ def plan_channels(schema: Schema) -> tuple[Channel, ...]:
 
 
 def _treatment_channels(schema: Schema) -> list[Channel]:
-    """`count` for every treatment, `dose` where single doses were given, `infused` and `rate` where intervals were."""
+    """`count` for every treatment, `dose` and `timing` for single doses, `infused` and `rate` for intervals."""
     channels = []
     for code, treatment in enumerate(schema.treatments):
         name = treatment.name
         channels.append(Channel(f"{name}:count", "given", treatment=code))
         if treatment.dose:
             channels.append(Channel(f"{name}:dose", "dose", treatment=code))
+            channels.append(Channel(f"{name}:timing", "timing", treatment=code))
         if treatment.rate:
             channels.append(Channel(f"{name}:infused", "infused", treatment=code))
             channels.append(Channel(f"{name}:rate", "rate", treatment=code))

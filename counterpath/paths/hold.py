@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float64
 
 from counterpath.cohort import Cohort, Grid, Scaler
+from counterpath.paths.answers import answers
 from counterpath.paths.channels import Channel, history_channels
 from counterpath.paths.control_path import ControlPath
-from counterpath.paths.ragged_search import PathValues, QueryTimes, last_present, rows_before
+from counterpath.paths.ragged_search import PathValues, QueryTimes, last_present, rows_before, running_sum
 from counterpath.paths.treatment_channels import TreatmentPath
 
 
@@ -19,8 +21,9 @@ class HoldPath(ControlPath):
     """X(t) with every value held since its record.
 
     For each outcome: its held value, its change since the one before per cell width (over at least one cell, so that it
-    never exceeds the change), time since it was seen, and a flag while it has not been. Then covariates, counts of
-    records, and treatments. What has not been seen yet stands at the training mean, which is 0.
+    never exceeds the change), time since it was seen, a flag while it has not been, how early in their cells its
+    records came, and how it answered to treatments. Then covariates, counts of records, and treatments. What has not
+    been seen yet stands at the training mean, which is 0.
 
     Attributes:
         cohort: The histories.
@@ -39,7 +42,7 @@ class HoldPath(ControlPath):
     @classmethod
     def of(cls, cohort: Cohort, scaler: Scaler, grid: Grid, window_start: np.ndarray) -> HoldPath:
         """The path of each patient's records, scaled."""
-        treatments = TreatmentPath(cohort.schema, scaler, cohort.events, grid.lookback)
+        treatments = TreatmentPath(cohort.schema, scaler, cohort.events, grid, window_start)
         return cls(cohort, grid, window_start, scaler.values(cohort.records.values), treatments)
 
     @property
@@ -90,7 +93,24 @@ class HoldPath(ControlPath):
         width = self.grid.width_at(seen_at - start)
         change = held - _lookup(self.scaled[:, j], previous, 0.0)
         slope = np.where(previous >= 0, change / np.maximum(gap / width, 1.0), 0.0)
-        return [held, slope, (times - seen_at) / self.time_scale, (last < 0).astype(np.float64)]
+        known = [held, slope, (times - seen_at) / self.time_scale, (last < 0).astype(np.float64)]
+        return known + [_lookup(column, last, 0.0) for column in self._totals[j].T]
+
+    @cached_property
+    def _totals(self) -> list[np.ndarray]:
+        """For each outcome, what its channels of timing and answers are after each of its records."""
+        return [self._totals_of(j) for j in range(len(self.cohort.schema.outcomes))]
+
+    def _totals_of(self, j: int) -> np.ndarray:
+        recorded: np.ndarray = ~np.isnan(self.scaled[:, j])
+        own = self.cohort.records.keep(recorded)
+        left = self.grid.share_left(own.times - self.window_start[own.patient_of_row]) - 0.5
+        treatments = len(self.cohort.schema.treatments)
+        answered = answers(own, self.scaled[recorded, j], self.treatments.events, treatments)
+        answered[:, 2::3] /= self.time_scale
+        totals = np.empty((len(recorded), 1 + answered.shape[1]))  # rows without the outcome are never looked up
+        totals[recorded] = np.concatenate([running_sum(own.offsets, left[:, None]), answered], axis=1)
+        return totals
 
 
 def _lookup(column: np.ndarray, row: np.ndarray, otherwise: float) -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterpath.cohort import Cohort, Plan, Scaler
+from counterpath.cohort import Cohort, Grid, Plan, Scaler
 from counterpath.paths.channels import Channel, plan_channels
 from counterpath.paths.control_path import ControlPath
 from counterpath.paths.ragged_search import PathValues, QueryTimes
@@ -31,21 +31,21 @@ class PlanPath(ControlPath):
     @property
     def time_scale(self) -> float:
         """The clock runs from 0 to 1 over the longest horizon."""
-        return self.treatments.time_scale
+        return self.treatments.grid.lookback
 
     def values(self, times: QueryTimes) -> PathValues:
         """The channels at elapsed times."""
         return np.concatenate([(times / self.time_scale)[..., None], self.treatments.values(times)], axis=-1)
 
 
-def plan_path(plan: Plan, history: Cohort, scaler: Scaler, *, max_horizon: float) -> PlanPath:
+def plan_path(plan: Plan, history: Cohort, scaler: Scaler, *, grid: Grid) -> PlanPath:
     """The path of a plan for every patient of a history.
 
     Args:
         plan: What will be given.
         history: Patients at the time of the decision.
         scaler: Fitted on training patients.
-        max_horizon: The longest horizon of the model; the length of its clock.
+        grid: Cells of the plan, up to the longest horizon of the model.
     """
     scaler.require_same(history.schema)
-    return PlanPath(TreatmentPath(history.schema, scaler, plan.resolve(history), max_horizon))
+    return PlanPath(TreatmentPath(history.schema, scaler, plan.resolve(history), grid, np.zeros(len(history))))

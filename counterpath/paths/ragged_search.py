@@ -32,9 +32,33 @@ def rows_before(
         queries: Times to look up.
         side: `right` counts rows at the query's own time, `left` does not.
     """
-    first = np.broadcast_to(offsets[:-1, None], queries.shape)
-    low, high = first.copy(), np.broadcast_to(offsets[1:, None], queries.shape).copy()
-    for _ in range(int(np.max(np.diff(offsets), initial=0)).bit_length()):
+    first, stop = (np.broadcast_to(edge[:, None], queries.shape) for edge in (offsets[:-1], offsets[1:]))
+    return _rows_before(first, stop, times, queries, side)
+
+
+def rows_before_each(
+    offsets: Int64[np.ndarray, " offsets"],
+    times: Float64[np.ndarray, " rows"],
+    patient: Int64[np.ndarray, " queries"],
+    queries: Float64[np.ndarray, " queries"],
+    *,
+    side: Literal["left", "right"],
+) -> Int64[np.ndarray, " queries"]:
+    """The same for queries that each belong to a patient.
+
+    Args:
+        offsets: Where each patient's rows begin and end.
+        times: Sorted within each patient.
+        patient: Of each query.
+        queries: Times to look up.
+        side: `right` counts rows at the query's own time, `left` does not.
+    """
+    return _rows_before(offsets[patient], offsets[patient + 1], times, queries, side)
+
+
+def _rows_before(first, stop, times, queries, side):
+    low, high = first.copy(), stop.copy()
+    for _ in range(int(np.max(stop - first, initial=0)).bit_length()):
         searching = low < high
         middle = (low + high) // 2
         at = times[np.where(searching, middle, 0)] if len(times) else np.zeros(queries.shape)

@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int64
 from counterpath.cohort import Cohort, Grid, Scaler, TreatmentEvents
 from counterpath.cohort.grid import window_starts
 from counterpath.cohort.schema import Schema
-from counterpath.paths.channels import history_channels, plan_channels
+from counterpath.paths.channels import ANSWERS, Channel, Role, history_channels, plan_channels
 from counterpath.paths.control_path import ControlPath, Interpolation, PathError, control_path
 from counterpath.paths.hold import HoldPath
 from counterpath.paths.increments import PathIncrements, partial_steps, path_increments
@@ -68,6 +68,7 @@ class Tabulation:
         first_scale: The usual size of each value known at a window's start.
         step_scale: The usual size of an increment of each channel.
         plan_step_scale: The same for the plan's channels.
+        plan_level_scale: The usual size of each of the plan's channels.
         change_scale: The usual change of each outcome since it was last seen, on the model's scale.
     """
 
@@ -81,6 +82,7 @@ class Tabulation:
     first_scale: Float64[np.ndarray, " known"]
     step_scale: Float64[np.ndarray, " channels"]
     plan_step_scale: Float64[np.ndarray, " plan_channels"]
+    plan_level_scale: Float64[np.ndarray, " plan_channels"]
     change_scale: Float64[np.ndarray, " outcomes"]
 
     @classmethod
@@ -96,9 +98,10 @@ class Tabulation:
         corrects_last: bool,
     ) -> Tabulation:
         """Before the sizes of increments and changes are known."""
-        channels = len(_kept_channels(schema, plain_path))
+        channels = len(_kept(history_channels(schema), plain_path))
         known = channels + len(_static_names(schema))
-        ones = (known, channels, len(plan_channels(schema)), len(schema.outcomes))
+        plan = len(_kept(plan_channels(schema), plain_path))
+        ones = (known, channels, plan, plan, len(schema.outcomes))
         sizes = (np.ones(number) for number in ones)
         return cls(schema, scaler, grid, plan_grid, interpolation, plain_path, corrects_last, *sizes)
 
@@ -111,6 +114,20 @@ class Tabulation:
     def parts(self) -> int:
         """Steps per cell: two where time moves before values jump."""
         return 2 if self.interpolation == "rectilinear" else 1
+
+    def carried_units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Steps of the path, and of the plan's, in units of what is known: rows of the vector fields that carry both.
+
+        The state of the encoder carries what was known at the window's start, the path's values kept up to date; that
+        of the decoder, too, and what has been given of the plan.
+        """
+        known, channels = len(self.first_scale), len(self.step_scale)
+        carry = np.zeros((known, channels))
+        carry[:channels] = np.diag(self.step_scale / self.first_scale[:channels])
+        plan_carry = np.concatenate(
+            [np.zeros((known, len(self.plan_step_scale))), np.diag(self.plan_step_scale / self.plan_level_scale)]
+        )
+        return carry.astype(np.float32), plan_carry.astype(np.float32)
 
     @property
     def durations(self) -> Float64[np.ndarray, " steps"]:
@@ -157,17 +174,23 @@ class Tabulation:
 
     def plans(self, events: TreatmentEvents, horizons: Float64[np.ndarray, "cuts horizons"]) -> PlanArrays:
         """What is given, in elapsed time, and where the horizons lie."""
-        path = PlanPath(TreatmentPath(self.schema, self.scaler, events, self.max_horizon))
         zero = np.zeros(len(horizons))
+        path = PlanPath(TreatmentPath(self.schema, self.scaler, events, self.plan_grid, zero))
         increments = path_increments(path, self.plan_grid, start=zero, end=np.full(len(zero), self.max_horizon))
         last = partial_steps(path, self.plan_grid, start=zero, cuts=horizons)
         return PlanArrays(
-            increments.steps / self.plan_step_scale, last.cell, last.steps[:, :, 0] / self.plan_step_scale
+            increments.steps[..., self._kept_plan] / self.plan_step_scale,
+            last.cell,
+            last.steps[:, :, 0, self._kept_plan] / self.plan_step_scale,
         )
 
     @property
     def _kept(self) -> list[int]:
-        return _kept_channels(self.schema, self.plain_path)
+        return _kept(history_channels(self.schema), self.plain_path)
+
+    @property
+    def _kept_plan(self) -> list[int]:
+        return _kept(plan_channels(self.schema), self.plain_path)
 
     def _path(self, cohort: Cohort, start: np.ndarray, end: np.ndarray) -> tuple[ControlPath, PathIncrements]:
         path = control_path(cohort, self.scaler, self.grid, window_start=start, interpolation=self.interpolation)
@@ -190,10 +213,14 @@ class Tabulation:
         return held.values(cuts)[..., wanted]
 
 
-def _kept_channels(schema: Schema, plain_path: bool) -> list[int]:
+def _kept(channels: tuple[Channel, ...], plain_path: bool) -> list[int]:
     """Positions of the channels that a model uses."""
-    made = ("slope", "since", "unseen", "count") if plain_path else ()
-    return [i for i, channel in enumerate(history_channels(schema)) if channel.role not in made]
+    return [i for i, channel in enumerate(channels) if channel.role not in _left_out(plain_path)]
+
+
+def _left_out(plain_path: bool) -> tuple[Role, ...]:
+    """Roles of channels that are made from the records, where only the records themselves are wanted."""
+    return ("slope", "since", "unseen", "timing", *ANSWERS, "count") if plain_path else ()
 
 
 def _static_names(schema: Schema) -> list[str]:

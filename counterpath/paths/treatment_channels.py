@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float64
 
-from counterpath.cohort import Scaler, TreatmentEvents
+from counterpath.cohort import Grid, Scaler, TreatmentEvents
 from counterpath.cohort.schema import Schema
 from counterpath.paths.ragged_search import PathValues, QueryTimes, rows_before, running_sum
 
@@ -22,13 +23,15 @@ class TreatmentPath:
         schema: Which channels there are.
         scaler: The amounts that count as one.
         events: Doses and intervals of all patients.
-        time_scale: Length of the model's clock; infused amounts are usual rates times shares of it.
+        grid: Of the solver; infused amounts are usual rates times shares of its lookback.
+        window_start: Where each patient's clock starts.
     """
 
     schema: Schema
     scaler: Scaler
     events: TreatmentEvents
-    time_scale: float
+    grid: Grid
+    window_start: Float64[np.ndarray, " patients"]
 
     def values(self, times: QueryTimes) -> PathValues:
         """The channels at each time, left-continuous."""
@@ -41,8 +44,10 @@ class TreatmentPath:
                 total = running_sum(doses.offsets, doses.amount[:, None] / self.scaler.doses[code])[:, 0]
                 given = rows_before(doses.offsets, doses.start, times, side="left")
                 columns.append(_at(doses, total, given))
+                left = self.grid.share_left(doses.start - self.window_start[doses.patient_of_row]) - 0.5
+                columns.append(_at(doses, running_sum(doses.offsets, left[:, None])[:, 0], given))
             if treatment.rate:
-                columns += _infused_and_rate(intervals, self.scaler.rates[code], self.time_scale, times)
+                columns += _infused_and_rate(intervals, self.scaler.rates[code], self.grid.lookback, times)
         return np.stack(columns, axis=-1) if columns else np.empty((*times.shape, 0))
 
 

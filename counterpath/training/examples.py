@@ -211,9 +211,10 @@ def fit_tabulation(
     arrays = _arrays(train, plain, found)
     return replace(
         plain,
-        first_scale=_usual_size(arrays.history.first),
+        first_scale=_usual_level(arrays.history) if not plain_path else _usual_size(arrays.history.first),
         step_scale=plain.step_scale if plain_path else _usual_size(arrays.history.steps),
         plan_step_scale=plain.plan_step_scale if plain_path else _usual_size(arrays.plan.steps),
+        plan_level_scale=plain.plan_level_scale if plain_path else _usual_size(np.cumsum(arrays.plan.steps, axis=1)),
         change_scale=_usual_change(arrays.changes) if corrects_last else plain.change_scale,
     )
 
@@ -287,6 +288,13 @@ def _usual_size(values: np.ndarray) -> np.ndarray:
     moved = np.maximum(np.count_nonzero(flat, axis=0), 1)
     size = np.sqrt((flat**2).sum(axis=0) / moved)
     return np.where(size > 0, size, 1.0)
+
+
+def _usual_level(history: HistoryArrays) -> np.ndarray:
+    """The usual size of what is known at a window's start; for the path's values, over the whole window."""
+    channels = history.steps.shape[-1]
+    levels = history.first[:, None, :channels] + np.cumsum(history.steps, axis=1)
+    return np.concatenate([_usual_size(levels), _usual_size(history.first[:, channels:])])
 
 
 def _usual_change(changes: np.ndarray) -> np.ndarray:

@@ -17,7 +17,15 @@ from counterpath.models import NeuralCDE, Targets
 from counterpath.training.checkpoint import Checkpoint
 from counterpath.training.examples import Examples
 from counterpath.training.settings import TrainingSettings
-from counterpath.training.steps import Clock, Problem, Progress, optimiser_for, train_epoch, validation_score
+from counterpath.training.steps import (
+    Clock,
+    Problem,
+    Progress,
+    best_noise_scale,
+    optimiser_for,
+    train_epoch,
+    validation_score,
+)
 
 
 class TrainingError(RuntimeError):
@@ -160,8 +168,11 @@ def train(
             log_likelihood, kl, bad = (float(mean) for mean in values.mean(axis=0))
             validated = None if scores is None else float(scores.mean())
             report(EpochReport(run.epoch, epochs, log_likelihood, kl, bad, validated, seconds))
+    best = run.best
+    if settings.outcome_noise and settings.fits_noise:
+        best = eqx.tree_at(lambda n: n.outcome_head.noise_scale, best, best_noise_scale(held, score_key, best))
     finished = [
-        eqx.combine(jax.tree.map(lambda leaf, member=member: leaf[member], run.best), rest)
+        eqx.combine(jax.tree.map(lambda leaf, member=member: leaf[member], best), rest)
         for member in range(len(networks))
     ]
     return Trained(finished, pl.DataFrame(run.history, schema_overrides={"validation": pl.Float64}), run.best_score)

@@ -30,6 +30,7 @@ class TrainingSettings:
         likelihood: Of an outcome.
         increments: Of the Brownian motion.
         outcome_noise: Whether the head's std is learned; without it the objective is the squared error.
+        fits_noise: Whether, after training, the size of the noise is chosen on validation patients.
         validation_draws: Of the weights, for the score that decides about stopping.
         validation_cuts: Of each validation patient, spread over their candidates.
         warmup: Share of all steps.
@@ -51,6 +52,7 @@ class TrainingSettings:
     likelihood: Likelihood = "normal"
     increments: Increments = "gaussian"
     outcome_noise: bool = True
+    fits_noise: bool = True
     validation_draws: int = 16
     validation_cuts: int = 8
     warmup: float = 0.03

@@ -9,6 +9,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
@@ -18,6 +19,8 @@ from counterpath.training.optimiser import make_optimiser
 from counterpath.training.settings import TrainingSettings
 
 PATIENTS_AT_ONCE = 256
+NOISE_DRAWS = 64
+NOISE_SCALES = jnp.asarray(np.geomspace(0.5, 2.0, 57), dtype=jnp.float32)
 
 
 class Clock(eqx.Module):
@@ -188,9 +191,39 @@ def _member_score(problem, key, clock, outcomes, inputs, targets, parameters):
         mean, std, _ = network.outcomes(own_inputs, keys, clock.history, clock.plan, increments=settings.increments)
         if not settings.outcome_noise:
             mean, std = mean.mean(axis=0, keepdims=True), jnp.ones_like(std[:1])
-        densities = log_density(settings.likelihood, own_targets.changes, mean, std)
-        mixture = jax.nn.logsumexp(densities, axis=0) - jnp.log(len(densities))
-        return jnp.sum(mixture * own_targets.shares), jnp.sum(own_targets.shares)
+        score = _mixture_score(settings, own_targets, mean, std)
+        return score.sum(), jnp.sum(own_targets.shares)
 
     total, weight = jax.lax.map(of_patient, (inputs, targets), batch_size=PATIENTS_AT_ONCE)
     return total.sum() / weight.sum()
+
+
+def _mixture_score(settings, targets, mean, std) -> Float[Array, " outcomes"]:
+    """Log density of each outcome under the mixture over draws, summed as the objective counts it."""
+    densities = log_density(settings.likelihood, targets.changes, mean, std)
+    mixture = jax.nn.logsumexp(densities, axis=0) - jnp.log(len(densities))
+    return jnp.sum(mixture * targets.shares, axis=(0, 1, 2))
+
+
+@eqx.filter_jit
+def best_noise_scale(problem: Problem, key: PRNGKeyArray, parameters: Any) -> Float[Array, "members outcomes"]:
+    """The factor of the noise with which the mixture over draws describes validation outcomes best, by member.
+
+    The objective averages the log density over draws, so the head's std also makes up for the spread of the means, and
+    the mixture, which has that spread already, would come out too wide.
+    """
+    return problem.of_members(partial(_member_noise_scale, problem, key))(parameters)
+
+
+def _member_noise_scale(problem, key, clock, outcomes, inputs, targets, parameters):
+    settings = problem.settings
+    network = eqx.combine(parameters, problem.rest)
+    keys = jax.random.split(key, NOISE_DRAWS)
+
+    def of_patient(one):
+        own_inputs, own_targets = jax.tree.map(lambda a: a[None], one)
+        mean, std, _ = network.outcomes(own_inputs, keys, clock.history, clock.plan, increments=settings.increments)
+        return jax.lax.map(lambda scale: _mixture_score(settings, own_targets, mean, scale * std), NOISE_SCALES)
+
+    scores = jax.lax.map(of_patient, (inputs, targets), batch_size=PATIENTS_AT_ONCE // 4).sum(axis=0)
+    return NOISE_SCALES[jnp.argmax(scores, axis=0)]

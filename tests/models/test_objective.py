@@ -238,10 +238,11 @@ def regression(patients):
 
 
 def linear_network():
-    sizes = small_sizes(known=1, plan_channels=1, hidden=1, field_widths=(), embedding_widths=(), head_widths=())
+    sizes = small_sizes(
+        known=1, plan_channels=1, hidden=1, field_widths=(), embedding_widths=(), head_widths=(), start_scale=0.0
+    )
     start = PosteriorStart(
         initial_law="learned",
-        start_scale=0.0,
         start_std=1.0,
         prior_std=0.7,
         prior_rate=0.0,

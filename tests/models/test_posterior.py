@@ -150,7 +150,6 @@ RATE, DIFFUSION = 0.8, 0.3
 def linear_network():
     start = PosteriorStart(
         initial_law="learned",
-        start_scale=1.0,
         start_std=1e-6,  # ω_0 is fixed
         prior_std=1.0,
         prior_rate=RATE,
