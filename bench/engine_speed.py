@@ -53,7 +53,7 @@ class Effort:
     growth_draws: tuple[int, ...] = (1, 10, 100)
     crps_patients: int = 640
     crps_test_patients: int = 500
-    crps_cap_s: float = 240.0
+    crps_cap_s: float = 180.0
     usual_start: bool = True
 
 
