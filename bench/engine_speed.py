@@ -1,6 +1,6 @@
 """Our engine beside the same BNCDE in PyTorch, torchsde and torchcde: time, memory, share of the machine, growth.
 
-`python -m bench.engine_speed` takes about half an hour on two cores; `--quick` is a smoke run that writes nothing.
+`python -m bench.engine_speed` takes about twenty minutes on two cores; `--quick` is a smoke run that writes nothing.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ from rich.table import Table
 from bench.provenance import RESULTS, provenance, write_result
 
 EPOCH_PATIENTS, BATCH_SIZE = 10_000, 64
-OURS, TWO_POINT, FIXED, ADAPTIVE = (
+OURS, GAUSSIAN, FIXED, ADAPTIVE = (
     "counterpath",
-    "counterpath, two-point increments",
+    "counterpath, Gaussian increments",
     "torchsde fixed",
     "torchsde adaptive",
 )
+OWN = {OURS: "two-point", GAUSSIAN: "gaussian"}
+PEERS = {FIXED: "fixed", ADAPTIVE: "adaptive"}
+CRPS_MULTIPLE = 5  # of the CRPS of the last value carried forward: where the paper's small steps lead within minutes
 AXES = ("patients", "cells", "depth", "draws")
 
 
@@ -46,8 +49,11 @@ class Effort:
     matrix_size: int = 2_048
     growth_patients: tuple[int, ...] = (128, 256, 512)
     growth_cells: tuple[int, ...] = (15, 30, 59)
-    growth_depth: tuple[int, ...] = (1, 2, 3, 4)
+    growth_depth: tuple[int, ...] = (1, 2, 3)
     growth_draws: tuple[int, ...] = (1, 10, 100)
+    crps_patients: int = 640
+    crps_test_patients: int = 500
+    crps_cap_s: float = 180.0
     usual_start: bool = True
 
 
@@ -63,6 +69,9 @@ QUICK = {
     "growth_cells": (4, 8),
     "growth_depth": (1,),
     "growth_draws": (1,),
+    "crps_patients": 64,
+    "crps_test_patients": 20,
+    "crps_cap_s": 1.0,
     "usual_start": False,
 }
 
@@ -82,23 +91,44 @@ def run_job(name: str, cores: int, **arguments) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def best_of_threads(name: str, cores: int, by: str, **arguments) -> dict[str, Any]:
+    """A peer's job with one thread and with one per core: the faster."""
+    runs = [run_job(name, cores, threads=threads, **arguments) | {"threads": threads} for threads in sorted({1, cores})]
+    return min(runs, key=lambda run: run[by])
+
+
 def train_all(effort: Effort, folder: str, cores: int) -> dict[str, dict]:
-    ours = {"patients": effort.patients, "epochs": effort.epochs}
-    return {
-        OURS: run_job("train_ours", cores, **ours, increments="gaussian"),
-        FIXED: run_job("train_peer", cores, solver="fixed", steps=effort.peer_steps, folder=folder),
-        ADAPTIVE: run_job("train_peer", cores, solver="adaptive", steps=effort.adaptive_steps, folder=folder),
-        TWO_POINT: run_job("train_ours", cores, **ours, increments="two-point"),
+    steps = {FIXED: effort.peer_steps, ADAPTIVE: effort.adaptive_steps}
+    trained = {
+        name: run_job("train_ours", cores, patients=effort.patients, epochs=effort.epochs, increments=kind)
+        for name, kind in OWN.items()
     }
+    for name, solver in PEERS.items():
+        trained[name] = best_of_threads("train_peer", cores, "step_s", solver=solver, steps=steps[name], folder=folder)
+    return trained
 
 
 def predict_all(effort: Effort, folder: str, cores: int) -> dict[str, dict]:
     draws = effort.predict_draws
-    return {
-        OURS: run_job("predict_ours", cores, patients=effort.predict_patients, draws=draws),
-        FIXED: run_job("predict_peer", cores, solver="fixed", draws=draws, folder=folder),
-        ADAPTIVE: run_job("predict_peer", cores, solver="adaptive", draws=draws, folder=folder),
+    predicted = {
+        name: run_job("predict_ours", cores, patients=effort.predict_patients, draws=draws, increments=kind)
+        for name, kind in OWN.items()
     }
+    for name, solver in PEERS.items():
+        predicted[name] = best_of_threads("predict_peer", cores, "seconds", solver=solver, draws=draws, folder=folder)
+    return predicted
+
+
+def learn_all(effort: Effort, folder: str, cores: int, trained: dict[str, dict]) -> dict[str, Any]:
+    """Time to a given CRPS; peers with the number of threads that made their steps fastest."""
+    numbers = {"patients": effort.crps_patients, "test_patients": effort.crps_test_patients}
+    last_value = run_job("prepare_crps", cores, **numbers, folder=folder)["last_value_crps"]
+    goal = {"target": CRPS_MULTIPLE * last_value, "cap_s": effort.crps_cap_s}
+    learnt = {OURS: run_job("crps_ours", cores, **numbers, **goal)}
+    for name, solver in PEERS.items():
+        threads = trained[name]["threads"]
+        learnt[name] = run_job("crps_peer", cores, solver=solver, folder=folder, threads=threads, **goal)
+    return {"last_value_crps": last_value, **goal, "runs": learnt}
 
 
 def growth(effort: Effort) -> dict[str, dict]:
@@ -107,7 +137,7 @@ def growth(effort: Effort) -> dict[str, dict]:
     for axis in AXES:
         points = []
         for value in getattr(effort, f"growth_{axis}"):
-            arguments = {"patients": 128, "epochs": effort.epochs, "increments": "gaussian"} | {axis: value}
+            arguments = {"patients": 128, "epochs": effort.epochs, "increments": OWN[OURS]} | {axis: value}
             run = run_job("train_ours", 1, **arguments)
             steps = run["steps_per_epoch"] if axis == "patients" else 1
             seconds, clock_s = steps * run["step_cpu_s"], steps * run["step_s"]
@@ -140,10 +170,12 @@ def measure(effort: Effort) -> dict[str, Any]:
             measured = {
                 "train": trained,
                 "predict": predict_all(effort, folder, cores),
-                "share": {name: share_of_machine(trained[name], rate) for name in (OURS, TWO_POINT)},
+                "share": {name: share_of_machine(trained[name], rate) for name in OWN},
             }
             content["by_cores"][str(cores)] = measured
             Console().print(table(content, cores))
+        content["learning"] = learn_all(effort, folder, effort.cores[-1], trained)
+        Console().print(learning_table(content))
         if effort.usual_start:
             content["adaptive_at_usual_start"] = run_job("count_evaluations", 1, start_scale=1.0, folder=folder)
     content["growth"] = growth(effort)
@@ -154,31 +186,59 @@ def rows(content: dict, cores: int) -> list[list[str]]:
     """Competitor; step by the clock and by the processor, epoch, ratio, peak; prediction, ratio, peak."""
     measured = content["by_cores"][str(cores)]
     train, predict = measured["train"], measured["predict"]
-    lines = []
-    for name, run in train.items():
-        line = [
-            name,
+    return [
+        [
+            name + (f", {run['threads']} and {told['threads']} threads" if name in PEERS and cores > 1 else ""),
             f"{run['step_s']:.3f}",
             f"{run['step_cpu_s']:.3f}",
             f"{run['step_s'] * content['steps_per_epoch']:.0f}",
             f"{run['step_s'] / train[OURS]['step_s']:.2f}",
             f"{run['peak_gb']:.2f}",
+            f"{told['seconds']:.1f}",
+            f"{told['seconds'] / predict[OURS]['seconds']:.2f}",
+            f"{told['peak_gb']:.2f}",
         ]
-        told = predict.get(name)
-        ratio = told and told["seconds"] / predict[OURS]["seconds"]
-        line += [f"{told['seconds']:.1f}", f"{ratio:.2f}", f"{told['peak_gb']:.2f}"] if told else ["", "", ""]
-        lines.append(line)
-    return lines
+        for (name, run), told in zip(train.items(), predict.values(), strict=True)
+    ]
+
+
+def learning_rows(content: dict) -> list[list[str]]:
+    """Competitor; time, ratio, epochs, CRPS, peak."""
+    learning = content["learning"]
+    ours = learning["runs"][OURS]["seconds"]
+    return [
+        [
+            name,
+            f"{run['seconds']:.0f}" if run["reached"] else f"not within {run['seconds']:.0f}",
+            f"{'' if run['reached'] else 'more than '}{run['seconds'] / ours:.2f}",
+            str(len(run["curve"])),
+            f"{run['crps']:.3f}",
+            f"{run['peak_gb']:.2f}",
+        ]
+        for name, run in learning["runs"].items()
+    ]
 
 
 HEADINGS = ["", "step (s)", "processor (s)", "epoch (s)", "÷ ours", "peak (GB)", "predict (s)", "÷ ours", "peak (GB)"]
 
 
+LEARNING_HEADINGS = ["", "training (s)", "÷ ours", "epochs", "CRPS", "peak (GB)"]
+
+
 def table(content: dict, cores: int) -> Table:
-    shown = Table(title=f"{cores} core{'s' * (cores > 1)}, load {content['load_before'][0]:.1f} before")
-    for heading in HEADINGS:
+    title = f"{cores} core{'s' * (cores > 1)}, load {content['load_before'][0]:.1f} before"
+    return _table(title, HEADINGS, rows(content, cores))
+
+
+def learning_table(content: dict) -> Table:
+    return _table(f"To a CRPS of {content['learning']['target']:.3f}", LEARNING_HEADINGS, learning_rows(content))
+
+
+def _table(title: str, headings: list[str], lines: list[list[str]]) -> Table:
+    shown = Table(title=title)
+    for heading in headings:
         shown.add_column(heading, justify="right" if heading else "left")
-    for line in rows(content, cores):
+    for line in lines:
         shown.add_row(*line)
     return shown
 
@@ -199,7 +259,7 @@ def page(content: dict) -> str:
 Written by `{content["command"]}` on {content["processor"]} ({content["cores"]} cores), Python {content["python"]}, jax
 {versions["jax"]}, torch {versions["torch"]}, torchsde {versions["torchsde"]}, torchcde {versions["torchcde"]}, commit
 `{content["commit"][:10]}`. Load average {content["load_before"][0]:.1f} before, {content["load_after"][0]:.1f} after.
-Figures: `engine-speed.json`.
+Figures: `speed.json`.
 
 The paper's hyper-parameters (8 hidden units, fields (128, 128), drift (16, 64, 64, 64, 16), batch 64, 10 draws to
 train, 100 to predict) on the same simulated patients, channels and grid. The peers are `bench/peers.py`: one Euler step
@@ -208,7 +268,10 @@ bound to its cores. A step is the median of {effort["epochs"]} epochs of {effort
 (ours, after compilation), of {effort["peer_steps"]} steps (fixed) or {effort["adaptive_steps"]} (adaptive); an epoch is
 {content["steps_per_epoch"]} steps, {EPOCH_PATIENTS:,} patients, by multiplication. Prediction is of
 {effort["predict_patients"]:,} patients with {effort["predict_draws"]} draws, untrained. Peaks count everything in the
-process, libraries and compilation too. Processor time is what a step costs where other work shares the cores.
+process, libraries and compilation too. Processor time is what a step costs where other work shares the cores. Ours
+draws Brownian increments of ±√Δt, which is what `BNCDE.paper()` does
+([why](../explanation/deviations.md#brownian-increments)); Gaussian ones have a line of their own. Each peer runs with
+one thread and with one per core, to train and to predict, and the faster counts.
 """
     ]
     for cores, measured in content["by_cores"].items():
@@ -222,6 +285,15 @@ process, libraries and compilation too. Processor time is what a step costs wher
             f"epoch, with compilation, takes {ours['first_epoch_s']:.0f} s. The adaptive peer evaluates its drift "
             f"{evaluations[cores]:.0f} times a step.\n"
         )
+    learning = content["learning"]
+    parts.append(
+        f"\n## Time to learn\n\nTraining time until the CRPS of {effort['crps_test_patients']} other patients first "
+        f"falls to {learning['target']:.3f}, {CRPS_MULTIPLE} times that of the last value carried forward "
+        f"({learning['last_value_crps']:.3f}, in standard deviations of the outcome), looked at after every epoch of "
+        f"{effort['crps_patients']} patients, at most {learning['cap_s']:.0f} s. Ours with compilation; "
+        f"{effort['cores'][-1]} cores; scoring does not count. The adaptive peer starts from small weights, the "
+        f"others at the usual scale.\n\n{markdown(LEARNING_HEADINGS, learning_rows(content))}\n"
+    )
     parts.append(
         "\n## How our cost grows\n\n"
         "Processor time on one core. One thing is changed at a time; time goes with its power p.\n\n"
@@ -255,7 +327,7 @@ def main(arguments: list[str] | None = None) -> None:
     record["versions"] |= {name: version(name) for name in names}
     content = record | measure(effort)
     if options.to or not options.quick:
-        write_result("engine-speed", content, page(content), options.to or RESULTS)
+        write_result("speed", content, page(content), options.to or RESULTS)
 
 
 if __name__ == "__main__":

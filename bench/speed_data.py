@@ -11,6 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from counterpath.cohort import Cohort
     from counterpath.estimators.neural import NeuralEstimator
+    from counterpath.paths.tabulation import Tabulation
 
 HORIZON_DAYS = 1.0
 
@@ -55,11 +56,17 @@ def simulated(patients: int, seed: int) -> Cohort:
     return cp.simulate_tumor_growth(patients, assignment="arms", seed=seed).cohort
 
 
-def arrays_of(model: NeuralEstimator, cohort: Cohort) -> PatientArrays:
-    """What our own training reads, with one cut per patient, one day before the last outcome."""
+def arrays_of(model: NeuralEstimator, cohort: Cohort, tabulation: Tabulation | None = None) -> PatientArrays:
+    """What our own training reads, with one cut per patient, one day before the last outcome.
+
+    Args:
+        model: Ours.
+        cohort: The patients.
+        tabulation: Of the training patients, where these are others.
+    """
     from counterpath.training import tabulate
 
-    tabulation = model.new_tabulation(cohort)
+    tabulation = tabulation or model.new_tabulation(cohort)
     examples = tabulate(cohort, tabulation, cuts="last", rng=np.random.default_rng(0))
     read = {name: np.asarray(value) for name, value in vars(examples.inputs).items()}
     return PatientArrays(

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.speed_crps import crps_ours, crps_peer, prepare_crps
 from bench.speed_data import HORIZON_DAYS, PatientArrays, arrays_of, paper_model, simulated
 
 TRAIN_SEED, TEST_SEED = 101, 102
@@ -90,12 +91,13 @@ def operations(network, cells: int, plan_cells: int, settings) -> dict[str, floa
     return {"fields": fields, "drifts": drifts}
 
 
-def train_peer(solver: str, steps: int, folder: str) -> dict[str, Any]:
+def train_peer(solver: str, steps: int, folder: str, threads: int) -> dict[str, Any]:
     """Time per step after the first."""
     import torch
 
     from bench.peers import PeerBNCDE, PeerPatients, train
 
+    torch.set_num_threads(threads)
     torch.manual_seed(0)
     arrays = PatientArrays.load(Path(folder, "train.npz"))
     patients = PeerPatients.prepare(arrays, solver)
@@ -113,11 +115,12 @@ def train_peer(solver: str, steps: int, folder: str) -> dict[str, Any]:
     }
 
 
-def predict_ours(patients: int, draws: int) -> dict[str, Any]:
+def predict_ours(patients: int, draws: int, increments: str) -> dict[str, Any]:
     """From records to mean and std under every draw, with new weights; compiled before."""
     import counterpath as cp
 
     model, cohort = paper_model(), simulated(patients, TEST_SEED)
+    model.training = replace(model.training, increments=increments)
     # An untrained network takes as long as a trained one.
     model.tabulation_, model.schema = model.new_tabulation(cohort), cohort.schema
     model.network_ = model.new_network(model.tabulation_)
@@ -135,12 +138,13 @@ def predict_ours(patients: int, draws: int) -> dict[str, Any]:
     }
 
 
-def predict_peer(solver: str, draws: int, folder: str) -> dict[str, Any]:
+def predict_peer(solver: str, draws: int, folder: str, threads: int) -> dict[str, Any]:
     """From arrays to mean and std under every draw, all patients at once, which is its fastest way."""
     import torch
 
     from bench.peers import PeerBNCDE, PeerPatients, predict
 
+    torch.set_num_threads(threads)
     torch.manual_seed(0)
     arrays = PatientArrays.load(Path(folder, "test.npz"))
     patients = PeerPatients.prepare(arrays, solver)
@@ -187,7 +191,18 @@ def matrix_rate(size: int) -> dict[str, Any]:
 
 JOBS = {
     job.__name__: job
-    for job in (prepare, train_ours, train_peer, predict_ours, predict_peer, count_evaluations, matrix_rate)
+    for job in (
+        prepare,
+        train_ours,
+        train_peer,
+        predict_ours,
+        predict_peer,
+        prepare_crps,
+        crps_ours,
+        crps_peer,
+        count_evaluations,
+        matrix_rate,
+    )
 }
 
 

@@ -1,7 +1,7 @@
 """The equations: a vector field with its weights as an argument, the law of these weights, and the solver."""
 
 from counterpath.dynamics.brownian import Increments, brownian_increments
-from counterpath.dynamics.solver import solve, weight_path
+from counterpath.dynamics.solver import WeightPath, solve, weight_paths
 from counterpath.dynamics.vector_field import VectorField
 from counterpath.dynamics.weight_law import FixedWeights, WeightLaw, WeightProcess
 
@@ -10,8 +10,9 @@ __all__ = [
     "Increments",
     "VectorField",
     "WeightLaw",
+    "WeightPath",
     "WeightProcess",
     "brownian_increments",
     "solve",
-    "weight_path",
+    "weight_paths",
 ]

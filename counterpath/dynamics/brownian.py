@@ -6,28 +6,30 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 Increments = Literal["gaussian", "two-point"]
 
 
 def brownian_increments(
-    key: PRNGKeyArray, durations: Float[Array, " cells"], size: int, kind: Increments = "gaussian"
-) -> Float[Array, "cells size"]:
-    """ΔB over each cell, for one draw.
+    keys: Key[Array, " draws"], durations: Float[Array, " cells"], size: int, kind: Increments = "gaussian"
+) -> Float[Array, "cells draws size"]:
+    """ΔB over each cell, for each draw. Cells lead, because the solver walks along them.
 
     `two-point` takes ±√Δt with equal probability: the same mean and variance, which is all that the distribution of the
     solution needs at this order (weak convergence), and 32 of them cost one random number.
 
     Args:
-        key: Of the draw; cell k uses the key's own child k, so that a path does not depend on how far it is followed.
+        keys: Of the draws; cell k uses a key's own child k, so that a path does not depend on how far it is followed.
         durations: Δt of each cell.
         size: Dimension.
         kind: `gaussian` or `two-point`.
     """
-    keys = jax.vmap(lambda cell: jax.random.fold_in(key, cell))(jnp.arange(len(durations)))
-    unit = jax.vmap(lambda cell_key: _unit(cell_key, size, kind))(keys)
-    return jnp.sqrt(durations)[:, None] * unit
+
+    def in_cell(cell):
+        return jax.vmap(lambda key: _unit(jax.random.fold_in(key, cell), size, kind))(keys)
+
+    return jnp.sqrt(durations)[:, None, None] * jax.vmap(in_cell)(jnp.arange(len(durations)))
 
 
 def _unit(key: PRNGKeyArray, size: int, kind: Increments) -> Float[Array, " size"]:

@@ -10,90 +10,122 @@ A cut or a horizon inside cell k is reached by a partial step with the increment
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key
 
 from counterpath.dynamics.brownian import Increments, brownian_increments
-from counterpath.dynamics.vector_field import Layers, VectorField
+from counterpath.dynamics.vector_field import VectorField
 from counterpath.dynamics.weight_law import Drift, FixedWeights, WeightLaw
 
 
-def weight_path(
+class WeightPath(eqx.Module):
+    """Weights along the grid, of one draw or of several: ω_{k+1} = kept_k ω_k + moves_k.
+
+    Cells lead, and the weights themselves are summed up where they are used: there they are still in the cache.
+
+    Attributes:
+        start: ω_0.
+        kept: 1 − θ Δt_k.
+        moves: u(ω_k, t_k) Δt_k + σ ΔB_k; None for weights that stay where they start.
+    """
+
+    start: Float[Array, "*draws weights"]
+    kept: Float[Array, " cells"]
+    moves: Float[Array, "cells *draws weights"] | None
+
+    @property
+    def draw_axes(self) -> WeightPath:
+        """Where the draws are, for `jax.vmap`."""
+        return jax.tree.unflatten(jax.tree.structure(self), [0, None, 1][: len(jax.tree.leaves(self))])
+
+    def at_cells(self) -> Float[Array, "cells *draws weights"]:
+        """ω at the left edge of every cell."""
+        if self.moves is None:
+            return jnp.broadcast_to(self.start, (len(self.kept), *self.start.shape))
+        step = lambda weights, cell: (cell[0] * weights + cell[1], weights)  # noqa: E731
+        return jax.lax.scan(step, self.start, (self.kept, self.moves))[1]
+
+
+def weight_paths(
     law: WeightLaw | FixedWeights,
-    key: PRNGKeyArray,
+    keys: Key[Array, " draws"],
     durations: Float[Array, " cells"],
     increments: Increments = "gaussian",
-) -> tuple[Float[Array, "cells weights"], Float[Array, ""]]:
-    """One draw of the weights at the left edge of every cell, and its share of the path's KL.
+) -> tuple[WeightPath, Float[Array, " draws"]]:
+    """Draws of the weights along the grid, and the share of each in the path's KL.
 
     KL = ½ E ∫ |u(ω, t)|² / σ² dt (Girsanov; see docs/explanation/deviations.md).
 
     Args:
         law: Of the weights.
-        key: Of the draw.
+        keys: Of the draws.
         durations: Of the cells, on the clock.
         increments: Of the Brownian motion.
     """
-    initial_key, path_key = jax.random.split(key)
-    start = law.initial(initial_key)
+    initial_keys, path_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
+    start = jax.vmap(law.initial)(initial_keys)
     if isinstance(law, FixedWeights):
-        return jnp.broadcast_to(start, (len(durations), len(start))), jnp.zeros(())
-    diffusion = jax.lax.stop_gradient(law.diffusion)
-    noise = diffusion * brownian_increments(path_key, durations, len(start), increments)
+        return WeightPath(start, jnp.ones_like(durations), None), jnp.zeros(len(keys))
+    diffusion, prior_rate = jax.lax.stop_gradient((law.diffusion, law.prior_rate))
+    noise = diffusion * brownian_increments(path_keys, durations, start.shape[1], increments)
+    kept = 1 - prior_rate * durations
     clocks = jnp.cumsum(durations) - durations
-    if isinstance(law.drift, Drift):
-        path, energy = _path_of_a_narrow_drift(law, law.drift, start, clocks, durations, noise)
-    else:
-        path, energy = _path_of_any_drift(law, start, clocks, durations, noise)
-    return path, 0.5 * jnp.sum(energy * durations) / diffusion**2
+    moves_of = _moves_of_a_narrow_drift if isinstance(law.drift, Drift) else _moves_of_any_drift
+    moves, energy = moves_of(law.drift, start, kept, clocks, durations, noise)
+    return WeightPath(start, kept, moves), 0.5 * durations @ energy / diffusion**2
 
 
-def _path_of_any_drift(law, start, clocks, durations, noise):
+def _moves_of_any_drift(drift, start, kept, clocks, durations, noise):
     """The recursion as it is written."""
-    prior_rate = jax.lax.stop_gradient(law.prior_rate)
 
     def step(weights, cell):
-        clock, duration, jump = cell
-        control = law.control(weights, clock)
-        return weights + (control - prior_rate * weights) * duration + jump, (weights, jnp.sum(control**2))
+        keep, clock, duration, jump = cell
+        control = jax.vmap(drift, in_axes=(0, None))(weights, clock)
+        move = control * duration + jump
+        return keep * weights + move, (move, jnp.sum(control**2, axis=1))
 
-    _, (path, energy) = jax.lax.scan(step, start, (clocks, durations, noise))
-    return path, energy
+    return jax.lax.scan(step, start, (kept, clocks, durations, noise))[1]
 
 
-def _path_of_a_narrow_drift(law, drift, start, clocks, durations, noise):
+def _moves_of_a_narrow_drift(drift, start, kept, clocks, durations, noise):
     """The same numbers, with the recursion in the drift network's first layer instead of in all weights.
 
     The network sees ω only through P ω and answers with U a, where P and U have as many rows and columns as its first
-    and last hidden layers have units. So P ω follows a recursion of its own, ω comes out of two large products and a
-    running sum, and |u|² = aᵀ (Uᵀ U) a: several times fewer passes over the weights.
+    and last hidden layers have units. So P ω follows a recursion of its own, all moves come out of two large products,
+    and |u|² = aᵀ (Uᵀ U) a: several times fewer passes over the weights.
     """
-    prior_rate = jax.lax.stop_gradient(law.prior_rate)
     project, answer = drift.projection(), drift.answers()
-    projected_answer, squared_answer = project @ answer, answer.T @ answer
+    projected_answer, squared_answer = answer @ project.T, answer @ answer.T
 
     def step(projected, cell):
-        clock, duration, jump = cell
-        features = drift.features(projected, clock)
-        moved = projected + (projected_answer @ features - prior_rate * projected) * duration + jump
-        return moved, features
+        keep, clock, duration, jump = cell
+        features = jax.vmap(drift.features, in_axes=(0, None))(projected, clock)
+        return keep * projected + (features @ projected_answer) * duration + jump, features
 
-    _, features = jax.lax.scan(step, project @ start, (clocks, durations, noise @ project.T))
-    energy = jnp.sum((features @ squared_answer) * features, axis=1)
-    pushes = (features * durations[:, None]) @ answer.T + noise
+    _, features = jax.lax.scan(step, start @ project.T, (kept, clocks, durations, noise @ project.T))
+    energy = jnp.sum((features @ squared_answer) * features, axis=2)
+    return _answered(features * durations[:, None, None], answer) + noise, energy
 
-    def move(weights, cell):
-        duration, push = cell
-        return weights * (1 - prior_rate * duration) + push, weights
 
-    _, path = jax.lax.scan(move, start, (durations, pushes))
-    return path, energy
+@jax.custom_vjp
+def _answered(
+    features: Float[Array, "cells draws features"], answer: Float[Array, "features weights"]
+) -> Float[Array, "cells draws weights"]:
+    """The product; left to itself, its gradient would first transpose the largest array of a training step."""
+    return features @ answer
+
+
+_answered.defvjp(
+    lambda features, answer: (features @ answer, (features, answer)),
+    lambda kept, slope: (slope @ kept[1].T, jnp.einsum("cdf,cdw->fw", kept[0], slope)),
+)
 
 
 def solve(
     field: VectorField,
-    layers: Layers,
+    path: WeightPath,
     hidden: Float[Array, " hidden"],
     clocks: Float[Array, " steps"],
     path_steps: Float[Array, "steps channels"],
@@ -104,7 +136,7 @@ def solve(
 
     Args:
         field: f.
-        layers: ω at each step, as the field's `layers` gives it for a path.
+        path: ω.
         hidden: Z where the path starts.
         clocks: Time at the start of each step.
         path_steps: ΔX of each step.
@@ -113,14 +145,15 @@ def solve(
     """
 
     def step(carry, cell):
-        state, reached = carry
-        number, clock, weights, increment = cell
-        matrix = field(state, clock, weights)
+        weights, state, reached = carry
+        number, clock, keep, move, increment = cell
+        matrix = field(state, clock, field.layers(weights))
         here = (query_step == number)[:, None]
         reached = jnp.where(here, state + query_increments @ matrix.T, reached)
-        return (state + matrix @ increment, reached), None
+        moved = weights if move is None else keep * weights + move
+        return (moved, state + matrix @ increment, reached), None
 
-    start = (hidden, jnp.zeros((len(query_step), len(hidden))))
+    start = (path.start, hidden, jnp.zeros((len(query_step), len(hidden))))
     numbers = jnp.arange(len(path_steps))
-    (_, reached), _ = jax.lax.scan(step, start, (numbers, clocks, layers, path_steps))
+    (_, _, reached), _ = jax.lax.scan(step, start, (numbers, clocks, path.kept, path.moves, path_steps))
     return reached

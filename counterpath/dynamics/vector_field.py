@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Literal
 
 import equinox as eqx
@@ -56,13 +57,12 @@ class VectorField(eqx.Module):
 
     def layers(self, weights: Float[Array, "*path weights"]) -> Layers:
         """A flat vector of weights (or a path of them) as matrices and biases."""
-        layers, start = [], 0
-        for outputs, inputs in self.shapes:
-            matrix = weights[..., start : start + outputs * inputs].reshape(*weights.shape[:-1], outputs, inputs)
-            start += outputs * inputs
-            layers.append((matrix, weights[..., start : start + outputs]))
-            start += outputs
-        return tuple(layers)
+        sizes = [size for outputs, inputs in self.shapes for size in (outputs * inputs, outputs)]
+        parts = jnp.split(weights, list(accumulate(sizes))[:-1], axis=-1)  # its gradient is one concatenation
+        matrices = [
+            part.reshape(*weights.shape[:-1], *shape) for part, shape in zip(parts[::2], self.shapes, strict=True)
+        ]
+        return tuple(zip(matrices, parts[1::2], strict=True))
 
     def fan_in_std(self) -> Float[Array, " weights"]:
         """1/√fan-in of each weight: the scale at which a layer keeps the size of what passes through it."""

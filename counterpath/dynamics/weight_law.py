@@ -59,7 +59,7 @@ class Drift(eqx.Module):
 
     def __call__(self, weights: Float[Array, " weights"], clock: Float[Array, ""]) -> Float[Array, " weights"]:
         """u(ω, t) = U a(P ω, t)."""
-        return self.answers() @ self.features(self.projection() @ weights, clock)
+        return self.features(self.projection() @ weights, clock) @ self.answers()
 
     def projection(self) -> Float[Array, "units weights"]:
         """P: what the first layer sees of ω, in units of its scale."""
@@ -73,10 +73,10 @@ class Drift(eqx.Module):
             signal = ACTIVATIONS["relu"](weight @ signal + bias)
         return jnp.append(signal, 1.0)
 
-    def answers(self) -> Float[Array, "weights features"]:
-        """U: the last layer, in units of the weights' scale, so that a step moves each by a like share of it."""
+    def answers(self) -> Float[Array, "features weights"]:
+        """Uᵀ: the last layer, in units of the weights' scale, so that a step moves each by a like share of it."""
         matrix, bias = self.layers[-1]
-        return jax.lax.stop_gradient(self.input_std)[:, None] * jnp.concatenate([matrix, bias[:, None]], axis=1)
+        return jax.lax.stop_gradient(self.input_std) * jnp.concatenate([matrix.T, bias[None]])
 
 
 class WeightLaw(WeightProcess):

@@ -191,7 +191,7 @@ class BNCDE(NeuralEstimator):
             batch_size=64,
             cuts_per_step=1,
             draws=10,
-            increments="gaussian",
+            increments="two-point",
             learning_rate=1e-4,
             drift_learning_rate=1e-4,
             readout_learning_rate=1e-3,

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
-from counterpath.dynamics import FixedWeights, Increments, VectorField, WeightLaw, solve, weight_path
-from counterpath.dynamics.vector_field import Activation, Layers
+from counterpath.dynamics import FixedWeights, Increments, VectorField, WeightLaw, WeightPath, solve, weight_paths
+from counterpath.dynamics.vector_field import Activation
 from counterpath.dynamics.weight_law import Drift
 from counterpath.models.head import OutcomeHead, Perceptron
 from counterpath.models.inputs import Inputs
@@ -72,17 +72,23 @@ class PosteriorStart:
 
 
 class Weights(eqx.Module):
-    """One draw of the weights of encoder and decoder, at every step.
+    """Weights of encoder and decoder along their grids, of one draw or of several.
 
     Attributes:
-        encoder: ω, as layers.
-        decoder: ω̃, as layers.
+        encoder: ω.
+        decoder: ω̃.
         path_kl: Of both paths.
     """
 
-    encoder: Layers
-    decoder: Layers
-    path_kl: Float[Array, ""]
+    encoder: WeightPath
+    decoder: WeightPath
+    path_kl: Float[Array, "*draws"]
+
+    @property
+    def draw_axes(self) -> Weights:
+        """Where the draws are, for `jax.vmap`."""
+        axes = lambda w: (w.encoder, w.decoder, w.path_kl)  # noqa: E731
+        return eqx.tree_at(axes, self, (self.encoder.draw_axes, self.decoder.draw_axes, 0))
 
 
 class NeuralCDE(eqx.Module):
@@ -106,20 +112,16 @@ class NeuralCDE(eqx.Module):
 
     def draw_weights(
         self,
-        key: PRNGKeyArray,
+        keys: Key[Array, " draws"],
         durations: Float[Array, " steps"],
         plan_durations: Float[Array, " plan_steps"],
         increments: Increments = "gaussian",
     ) -> Weights:
-        """One draw of everything that is random, for all patients."""
-        encoder_key, decoder_key = jax.random.split(key)
-        encoder, encoder_kl = weight_path(self.encoder_law, encoder_key, durations, increments)
-        decoder, decoder_kl = weight_path(self.decoder_law, decoder_key, plan_durations, increments)
-        return Weights(
-            self.encoder_field.layers(encoder),
-            self.decoder_field.layers(decoder),
-            encoder_kl + decoder_kl,
-        )
+        """Draws of everything that is random, for all patients."""
+        encoder_keys, decoder_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
+        encoder, encoder_kl = weight_paths(self.encoder_law, encoder_keys, durations, increments)
+        decoder, decoder_kl = weight_paths(self.decoder_law, decoder_keys, plan_durations, increments)
+        return Weights(encoder, decoder, encoder_kl + decoder_kl)
 
     def initial_kl(self) -> Float[Array, ""]:
         """KL of both laws at t = 0."""
@@ -188,7 +190,7 @@ class NeuralCDE(eqx.Module):
             dropout_keys: One per draw and patient, in training; default: the draw's, for all patients alike.
         """
         path_keys = keys[:1] if self.has_fixed_weights else keys
-        weights = jax.vmap(lambda key: self.draw_weights(key, durations, plan_durations, increments))(path_keys)
+        weights = self.draw_weights(path_keys, durations, plan_durations, increments)
         hidden = self.hidden_of(inputs, weights, durations, plan_durations)
         if self.has_fixed_weights:
             hidden = jnp.broadcast_to(hidden, (len(keys), *hidden.shape[1:]))
@@ -204,7 +206,8 @@ class NeuralCDE(eqx.Module):
     ) -> Float[Array, "draws patients cuts horizons hidden"]:
         """Z̃ for many patients, each under every draw."""
         of_patients = jax.vmap(self.hidden_at_horizons, in_axes=(0, None, None, None))
-        return jax.vmap(of_patients, in_axes=(None, 0, None, None))(inputs, weights, durations, plan_durations)
+        axes = (None, weights.draw_axes, None, None)
+        return jax.vmap(of_patients, in_axes=axes)(inputs, weights, durations, plan_durations)
 
     def read_out(
         self,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,13 +16,14 @@ from counterpath.models.inputs import Inputs
 from counterpath.models.network import NeuralCDE, Weights
 
 PATIENTS_AT_ONCE = 256
-BYTES_AT_ONCE = 2**30  # of weight paths
+BYTES_KEPT = 2**30  # of weight paths
+BYTES_AT_ONCE = 2**25  # of them, by one core of a CPU: more would only wait for memory
 
 
 class Posterior:
     """Weight paths of many draws, keyed by (seed, draw, cell): they do not depend on who is asked about.
 
-    Paths are kept where they fit into `BYTES_AT_ONCE`, and made anew, some draws at a time, where they do not.
+    Paths are made some draws at a time. They are kept where all fit into `BYTES_KEPT`, and made anew where they do not.
 
     Attributes:
         network: Trained.
@@ -48,18 +52,19 @@ class Posterior:
         self._keys = jax.vmap(lambda draw: jax.random.fold_in(jax.random.key(seed), draw))(jnp.arange(draws))
         path_draws = 1 if network.has_fixed_weights else draws
         size = len(durations) * network.encoder_field.size + len(plan_durations) * network.decoder_field.size
-        most = max(BYTES_AT_ONCE // (4 * size), 1)
+        most = max((BYTES_AT_ONCE if jax.default_backend() == "cpu" else BYTES_KEPT) // (4 * size), 1)
         self._at_once = -(-path_draws // -(-path_draws // most))  # parts of one size, as few as may be
         self._path_draws = path_draws
-        self._kept: Weights | None = None
+        self._keeps = 4 * size * path_draws <= BYTES_KEPT
+        self._kept: dict[int, Weights] = {}
 
     def _weights(self, start: int) -> Weights:
-        if self._kept is not None:
-            return self._kept
+        if start in self._kept:
+            return self._kept[start]
         keys = self._some_keys(start)
         weights = _draw_weights(self.network, keys, self.durations, self.plan_durations, self.increments)
-        if self._at_once == self._path_draws:
-            self._kept = weights
+        if self._keeps:
+            self._kept[start] = weights
         return weights
 
     def _some_keys(self, start: int) -> Key[Array, " draws"]:
@@ -75,22 +80,29 @@ class Posterior:
         outcomes = self.network.outcome_head.outcomes
         result = np.empty((2, self.draws, patients, inputs.cut_step.shape[1], horizons, outcomes), dtype=np.float32)
         host = jax.tree.map(np.asarray, inputs)
-        for first_draw in range(0, self._path_draws, self._at_once):
+        groups = [slice(i, min(i + PATIENTS_AT_ONCE, patients)) for i in range(0, patients, PATIENTS_AT_ONCE)]
+        padded = [_pad(jax.tree.map(lambda a, some=some: a[some], host)) for some in groups]
+
+        def follow(first_draw: int) -> None:
             weights = self._weights(first_draw)
             keys = self._keys if self.network.has_fixed_weights else self._some_keys(first_draw)
             number = min(len(keys), self.draws - first_draw)
-            for first in range(0, patients, PATIENTS_AT_ONCE):
-                some = slice(first, min(first + PATIENTS_AT_ONCE, patients))
-                padded = _pad(jax.tree.map(lambda a, some=some: a[some], host))
-                both = _outcomes(self.network, padded, weights, keys, self.durations, self.plan_durations)
+            for some, group in zip(groups, padded, strict=True):
+                both = _outcomes(self.network, group, weights, keys, self.durations, self.plan_durations)
                 kept = np.asarray(both)[:, :number, : some.stop - some.start, :, :horizons]
                 result[:, first_draw : first_draw + number, some] = kept
+
+        first, *others = range(0, self._path_draws, self._at_once)
+        follow(first)  # alone, so that only one thread compiles
+        # A CPU runs such a program on one core, as its products are small; so each core gets draws of its own.
+        with ThreadPoolExecutor(os.cpu_count()) as cores:
+            list(cores.map(follow, others))
         return result[0], result[1]
 
 
 @eqx.filter_jit
 def _draw_weights(network, keys, durations, plan_durations, increments):
-    return jax.vmap(lambda key: network.draw_weights(key, durations, plan_durations, increments))(keys)
+    return network.draw_weights(keys, durations, plan_durations, increments)
 
 
 @eqx.filter_jit

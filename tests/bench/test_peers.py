@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from bench.peer_dynamics import DIFFUSION, CellPath, Process, SplinePath, integrate
 from bench.peers import PeerBNCDE, PeerPatients, predict, train
 from bench.speed_data import PatientArrays
-from counterpath.dynamics import VectorField, WeightLaw, brownian_increments, solve, weight_path
+from counterpath.dynamics import VectorField, WeightLaw, brownian_increments, solve, weight_paths
 from counterpath.dynamics.weight_law import Drift
 
 HIDDEN, CHANNELS, PATIENTS, CELLS = 3, 2, 4, 5
@@ -75,31 +75,25 @@ def test_with_the_same_noise_a_fixed_peer_has_our_hidden_states_and_kl():
     keys = jax.random.split(jax.random.key(2), 2)
 
     clocks, last = jnp.cumsum(durations) - durations, jnp.array([CELLS - 1])
-    ours, kls = [], []
-    for key in keys:
-        path, kl = weight_path(law, key, jnp.asarray(durations))
-        for start, own in zip(jnp.asarray(hidden), jnp.asarray(steps), strict=True):
-            ours.append(solve(field, field.layers(path), start, clocks, own, last, own[-1:])[0])
-        kls.append(kl)
+    paths, kls = weight_paths(law, keys, jnp.asarray(durations))
+    of_patient = lambda path, start, own: solve(field, path, start, clocks, own, last, own[-1:])[0]  # noqa: E731
+    of_patients = jax.vmap(of_patient, in_axes=(None, 0, 0))
+    ours = jax.vmap(of_patients, in_axes=(paths.draw_axes, None, None))(paths, jnp.asarray(hidden), jnp.asarray(steps))
 
-    starts, noise = [], []
-    for key in keys:
-        initial_key, path_key = jax.random.split(key)
-        starts.append(law.initial(initial_key))
-        # The peer's time counts cells, and each cell's noise is stretched to its duration.
-        increments = brownian_increments(path_key, jnp.asarray(durations), field.size)
-        noise.append(increments / jnp.sqrt(durations)[:, None])
+    # The peer's time counts cells, and each cell's noise is stretched to its duration.
+    path_keys = jnp.stack([jax.random.split(key)[1] for key in keys])
+    noise = brownian_increments(path_keys, jnp.asarray(durations), field.size) / jnp.sqrt(durations)[:, None, None]
     peer_hidden, peer_kl, evaluations = integrate(
         same_process(field, law),
         CellPath(torch.as_tensor(steps), torch.as_tensor(durations)),
-        torch.as_tensor(np.array(starts)),
+        torch.as_tensor(np.array(paths.start)),
         torch.as_tensor(np.broadcast_to(hidden, (2, *hidden.shape)).copy()),
-        GivenNoise(torch.as_tensor(np.array(noise)).movedim(0, 1)),
+        GivenNoise(torch.as_tensor(np.array(noise))),
     )
 
     assert evaluations == CELLS + 1  # torchsde looks at the drift once before it starts
-    np.testing.assert_allclose(peer_hidden.detach(), np.reshape(ours, peer_hidden.shape), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(peer_kl.detach(), np.array(kls), rtol=1e-4)
+    np.testing.assert_allclose(peer_hidden.detach(), ours, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(peer_kl.detach(), kls, rtol=1e-4)
     assert min(kls) > 1.0
 
 

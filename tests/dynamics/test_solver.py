@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from counterpath.dynamics import VectorField, WeightLaw, solve, solver, weight_path
+from counterpath.dynamics import VectorField, WeightLaw, WeightPath, solve, solver, weight_paths
 from counterpath.dynamics.weight_law import Drift
 
 FIELD = VectorField(hidden=3, channels=2, widths=(8,), activation="tanh")
@@ -18,7 +18,7 @@ class LinearField(VectorField):
 
     def __call__(self, hidden, clock, layers):
         ((matrix, _),) = layers
-        return (matrix @ hidden).reshape(self.channels, self.hidden).T
+        return (matrix[:, :-1] @ hidden).reshape(self.channels, self.hidden).T
 
 
 def log_log_slope(cells, errors):
@@ -26,10 +26,15 @@ def log_log_slope(cells, errors):
     return np.polyfit(np.log(1 / np.array(cells)), np.log(errors), 1)[0]
 
 
-def end_of(field, layers, hidden, clocks, path_steps):
+def through(weights):
+    """The path that has these weights at the left edges of the cells."""
+    return WeightPath(weights[0], jnp.zeros(len(weights)), jnp.roll(weights, -1, axis=0))
+
+
+def end_of(field, weights, hidden, clocks, path_steps):
     """Z after the last step."""
     last = jnp.array([len(path_steps) - 1])
-    return solve(field, layers, hidden, clocks, path_steps, last, path_steps[-1:])[0]
+    return solve(field, through(weights), hidden, clocks, path_steps, last, path_steps[-1:])[0]
 
 
 # A linear equation, dZ = A_1 Z dX_1 + A_2 Z dX_2 with matrices that do not commute
@@ -44,9 +49,10 @@ CORNERS = {
 
 @jax.jit
 def linear_end(steps):
-    matrices = jnp.broadcast_to(MATRICES.reshape(4, 2).astype(np.float32), (len(steps), 4, 2))
-    layers = ((matrices, jnp.zeros((len(steps), 4))),)
-    return end_of(LinearField(2, 2, ()), layers, jnp.array([1.0, -0.5]), jnp.zeros(len(steps)), steps)
+    matrix = np.pad(MATRICES.reshape(4, 2), [(0, 0), (0, 1)])  # of Z and the clock, which does not enter
+    weights = jnp.asarray(np.append(matrix, np.zeros(4)), dtype=jnp.float32)
+    along = jnp.broadcast_to(weights, (len(steps), len(weights)))
+    return end_of(LinearField(2, 2, ()), along, jnp.array([1.0, -0.5]), jnp.zeros(len(steps)), steps)
 
 
 def equal_steps(corners, cells):
@@ -106,7 +112,7 @@ def test_along_a_smooth_path_with_smooth_weights_the_order_is_one():
     @jax.jit
     def ours(edges):
         steps = jnp.diff(path_at(edges), axis=0)
-        return end_of(FIELD, FIELD.layers(weights_at(edges[:-1])), HIDDEN, edges[:-1], steps)
+        return end_of(FIELD, weights_at(edges[:-1]), HIDDEN, edges[:-1], steps)
 
     cells = [64, 128, 256]
     errors = [np.linalg.norm(ours(jnp.linspace(0.0, 1.0, n + 1)) - tight) for n in cells]
@@ -180,11 +186,12 @@ def test_jointly_with_weights_on_a_given_brownian_path_the_strong_order_is_one(
 
         def ours(fine, n=n):
             summed = fine.reshape(n, FINE // n, FIELD.size).sum(axis=1)
-            monkeypatch.setattr(solver, "brownian_increments", lambda *_: summed)
-            weights, _ = weight_path(moving_law, jax.random.key(0), jnp.full(n, 1 / n))
+            monkeypatch.setattr(solver, "brownian_increments", lambda *_: summed[:, None])
+            paths, _ = weight_paths(moving_law, jax.random.key(0)[None], jnp.full(n, 1 / n))
+            weights = paths.at_cells()[:, 0]
             edges = jnp.linspace(0.0, 1.0, n + 1)
             steps = jnp.diff(path_at(edges), axis=0)
-            return weights[3 * n // 4], end_of(FIELD, FIELD.layers(weights), HIDDEN, edges[:-1], steps)
+            return weights[3 * n // 4], end_of(FIELD, weights, HIDDEN, edges[:-1], steps)
 
         found = jax.jit(jax.vmap(ours))(brownian)
         errors = [np.sqrt(np.mean((a - b) ** 2)) for a, b in zip(found, tight_solution, strict=True)]
@@ -206,20 +213,19 @@ def problem():
     rng = np.random.default_rng(6)
     weights = jax.vmap(FIELD.usual_start)(jax.random.split(jax.random.key(7), STEPS))
     steps = jnp.asarray(rng.normal(size=(STEPS, 2)), dtype=jnp.float32)
-    return FIELD.layers(weights), jnp.linspace(0.0, 0.8, STEPS), steps
+    return weights, jnp.linspace(0.0, 0.8, STEPS), steps
 
 
 @jax.jit
-def answers(layers, clocks, steps, query_step, query_increments):
-    return solve(FIELD, layers, HIDDEN, clocks, steps, query_step, query_increments)
+def answers(weights, clocks, steps, query_step, query_increments):
+    return solve(FIELD, through(weights), HIDDEN, clocks, steps, query_step, query_increments)
 
 
-def explicit_states(layers, clocks, steps):
+def explicit_states(weights, clocks, steps):
     """Z at every edge, step by step."""
     states = [HIDDEN]
     for k in range(STEPS):
-        own = jax.tree.map(lambda part, k=k: part[k], layers)
-        states.append(states[-1] + FIELD(states[-1], clocks[k], own) @ steps[k])
+        states.append(states[-1] + FIELD(states[-1], clocks[k], FIELD.layers(weights[k])) @ steps[k])
     return np.stack(states)
 
 
@@ -232,16 +238,16 @@ def test_a_query_at_either_edge_of_a_step_is_the_state_there(problem):
 
 def test_a_query_inside_a_step_is_the_end_of_a_path_that_stops_there(problem):
     """What follows the query, in its step or later, does not enter."""
-    layers, clocks, steps = problem
+    weights, clocks, steps = problem
     for k in (0, 2, 4):
         inside = jnp.array([0.3, -0.7]) * steps[k]
         stopped = steps.at[k].set(inside).at[k + 1 :].set(jnp.nan)
-        expected = answers(layers, clocks, stopped, jnp.array([k]), inside[None])
-        other_end = answers(layers, clocks, steps, jnp.array([k]), inside[None])
+        expected = answers(weights, clocks, stopped, jnp.array([k]), inside[None])
+        other_end = answers(weights, clocks, steps, jnp.array([k]), inside[None])
         np.testing.assert_array_equal(other_end, expected)
         truncated = solve(
             FIELD,
-            jax.tree.map(lambda part, k=k: part[: k + 1], layers),
+            through(weights[: k + 1]),
             HIDDEN,
             clocks[: k + 1],
             stopped[: k + 1],
@@ -262,8 +268,8 @@ def test_queries_do_not_disturb_each_other(problem):
 
 
 def test_steps_on_which_the_path_rests_leave_the_state_alone(problem):
-    layers, clocks, steps = problem
+    weights, clocks, steps = problem
     rests = steps.at[2:].set(0.0)
-    at_rest = answers(layers, clocks, rests, jnp.array([1, 4]), jnp.stack([steps[1], jnp.zeros(2)]))
+    at_rest = answers(weights, clocks, rests, jnp.array([1, 4]), jnp.stack([steps[1], jnp.zeros(2)]))
     np.testing.assert_array_equal(at_rest[0], at_rest[1])
     assert np.abs(at_rest[0] - HIDDEN).max() > 0.01
