@@ -123,7 +123,7 @@ def predict_ours(patients: int, draws: int, increments: str) -> dict[str, Any]:
     model.training = replace(model.training, increments=increments)
     # An untrained network takes as long as a trained one.
     model.tabulation_, model.schema = model.new_tabulation(cohort), cohort.schema
-    model.network_ = model.new_network(model.tabulation_)
+    model.networks_ = (model.new_network(model.tabulation_, model.seed),)
     history, plan, horizon = cohort.until(HISTORY_DAYS), cp.Plan.observed(cohort), np.array([HORIZON_DAYS])
     wall, cpu = [time.perf_counter()], [time.process_time()]
     for seed in (0, 1):

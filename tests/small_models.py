@@ -53,4 +53,4 @@ def fit_small(model: NeuralEstimator, **options) -> NeuralEstimator:
 
 def leaves_of(model: NeuralEstimator) -> list[np.ndarray]:
     """All parameters of a fitted model."""
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(model.network_, eqx.is_array))]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(model.networks_, eqx.is_array))]

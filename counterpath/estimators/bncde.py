@@ -29,6 +29,7 @@ class BNCDE(NeuralEstimator):
         *,
         lookback: float | None = None,
         seed: int = 0,
+        posteriors: int = 1,
         hidden: int = 16,
         field_widths: tuple[int, ...] = (64, 64),
         activation: Activation = "silu",
@@ -71,6 +72,8 @@ class BNCDE(NeuralEstimator):
             lookback: The longest history that is followed step by step; what is older is summarised. Default: the
                 longest history of the training patients.
             seed: Of everything random.
+            posteriors: How many are learned, each from a start of its own, and mixed: the more, the closer and the
+                more honest, for as many times the work.
             hidden: Size of the hidden state Z.
             field_widths: Hidden layers of the vector fields.
             activation: Of the vector fields: `relu`, `silu` or `tanh`.
@@ -141,7 +144,9 @@ class BNCDE(NeuralEstimator):
             likelihood=likelihood,
             increments=increments,
         )
-        super().__init__(max_horizon, architecture, training, seed=seed, validation_share=validation_share)
+        super().__init__(
+            max_horizon, architecture, training, seed=seed, posteriors=posteriors, validation_share=validation_share
+        )
 
     @classmethod
     def large(cls, max_horizon: float, *, seed: int = 0, steps: int = 8_000, **options: Any) -> BNCDE:

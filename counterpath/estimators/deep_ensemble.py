@@ -10,7 +10,7 @@ import numpy as np
 from counterpath.cohort import Cohort, CohortError, Plan
 from counterpath.estimators.contract import Estimator
 from counterpath.estimators.joint_fit import fit_members
-from counterpath.estimators.neural import NeuralEstimator
+from counterpath.estimators.neural import MOST_NETWORKS, NeuralEstimator
 
 
 class DeepEnsemble(Estimator):
@@ -36,7 +36,7 @@ class DeepEnsemble(Estimator):
         made = [copy(self.model) for _ in range(self.members)]
         for number, member in enumerate(made):
             # Seeds of members are far apart, so that neighbouring ensembles do not share them.
-            member.seed = self.model.seed * 1_000 + number
+            member.seed = self.model.seed * MOST_NETWORKS + number
         if isinstance(self.model, NeuralEstimator):
             fit_members([m for m in made if isinstance(m, NeuralEstimator)], [train], [validation], **options)
         else:

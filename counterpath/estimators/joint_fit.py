@@ -43,7 +43,7 @@ def fit_members(
     """Train several models of one architecture at once: one per seed, on the same or on different patients.
 
     Args:
-        members: Models that differ in their seed only.
+        members: Models that differ in their seed only. Each may have several posteriors; all train at once.
         trains: One cohort for all, or one per model.
         validations: Likewise.
         progress: Show it.
@@ -72,12 +72,17 @@ def fit_members(
         examples, held = (tabulate(c, tabulation, cuts=cuts, rng=rng) for c in (train_cohort, validation))
         prepared.append(_Prepared(train_cohort.schema, tabulation, examples, held))
     of_member = prepared * len(members) if len(prepared) == 1 else prepared
-    networks = [member.new_network(own.tabulation) for member, own in zip(members, of_member, strict=True)]
+    networks = [
+        member.new_network(own.tabulation, seed)
+        for member, own in zip(members, of_member, strict=True)
+        for seed in member.network_seeds
+    ]
     if len(prepared) == 1:
         examples, held, clock = prepared[0].examples, prepared[0].held, Clock.of(prepared[0].tabulation)
     else:
-        examples, held = stack_examples([p.examples for p in prepared]), stack_examples([p.held for p in prepared])
-        clock = stack_padded([Clock.of(p.tabulation) for p in prepared])
+        of_network = [own for own in prepared for _ in range(first.posteriors)]
+        examples, held = stack_examples([p.examples for p in of_network]), stack_examples([p.held for p in of_network])
+        clock = stack_padded([Clock.of(p.tabulation) for p in of_network])
     with show_progress(type(first).__name__, shown=progress) as report:
         trained = train(
             networks,
@@ -85,14 +90,17 @@ def fit_members(
             held,
             clock,
             first.training,
-            seeds=[member.seed for member in members],
+            seeds=[seed for member in members for seed in member.network_seeds],
+            mixed=first.posteriors,
             report=report,
             checkpoint=None if checkpoint is None else Checkpoint(checkpoint, _fingerprint(members, examples, held)),
         )
     for i, (member, own) in enumerate(zip(members, of_member, strict=True)):
         member.tabulation_ = own.tabulation
-        member.network_ = trained.networks[i]
-        member.history_ = trained.history.filter(pl.col("member") == i).drop("member")
+        own_networks = range(i * first.posteriors, (i + 1) * first.posteriors)
+        member.networks_ = tuple(trained.networks[number] for number in own_networks)
+        rows = trained.history.filter(pl.col("member").is_in(own_networks))
+        member.history_ = rows.with_columns(pl.col("member") - own_networks.start).rename({"member": "posterior"})
         member.schema = own.schema
 
 
@@ -101,7 +109,7 @@ def _fingerprint(members: Sequence[NeuralEstimator], examples: Examples, held: E
     digest = hashlib.sha256()
     for member in members:
         digest.update(repr((type(member).__name__, member.max_horizon, member.architecture)).encode())
-        digest.update(repr((member.training, member.seed)).encode())
+        digest.update(repr((member.training, member.network_seeds)).encode())
     for leaf in jax.tree.leaves([(part.inputs, part.targets) for part in (examples, held)]):
         digest.update(repr(leaf.shape).encode())
         digest.update(np.asarray(leaf).tobytes())

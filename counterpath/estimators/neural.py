@@ -19,13 +19,14 @@ from counterpath.estimators.contract import Estimator
 from counterpath.models import Inputs, NetworkSizes, NeuralCDE, build_network
 from counterpath.models.likelihood import STUDENT_DEGREES
 from counterpath.models.network import PosteriorStart
-from counterpath.models.posterior import Posterior
+from counterpath.models.posterior import PosteriorMixture
 from counterpath.paths import Interpolation
 from counterpath.paths.tabulation import Tabulation
 from counterpath.training import Clock, TrainingSettings, fit_tabulation
 from counterpath.training.examples import Cuts
 
 COMPONENTS = 100  # draws of the weights behind a prediction; further draws are of the outcome given them
+MOST_NETWORKS = 1_000  # in a mixture or ensemble
 DATA_SEED, NETWORK_SEED, DRAW_SEED = 0, 1, 2  # streams of one seed that do not meet
 
 Trainable = TypeVar("Trainable", bound="NeuralEstimator")
@@ -78,13 +79,14 @@ class NeuralEstimator(Estimator):
     Attributes:
         architecture: Of the network.
         training: How it is trained.
+        posteriors: How many are learned, each from a start of its own, and mixed.
         validation_share: Share of patients held out where no validation cohort is given.
         seed: Of everything random; data, initial weights and draws have streams of their own.
         history_: After `fit`, a frame with a row per epoch.
     """
 
     tabulation_: Tabulation
-    network_: NeuralCDE
+    networks_: tuple[NeuralCDE, ...]
     history_: pl.DataFrame
 
     def __init__(
@@ -94,14 +96,18 @@ class NeuralEstimator(Estimator):
         training: TrainingSettings,
         *,
         seed: int,
+        posteriors: int,
         validation_share: float,
     ):
+        if posteriors < 1:
+            raise CohortError(f"posteriors={posteriors} is not a number of posteriors. Use 1 or more.")
         if not (np.isfinite(max_horizon) and max_horizon > 0):
             raise CohortError(f"max_horizon={max_horizon} is not a positive time.")
         self.max_horizon = float(max_horizon)
         self.architecture = architecture
         self.training = training
         self.seed = seed
+        self.posteriors = posteriors
         self.validation_share = validation_share
 
     def fit(
@@ -142,8 +148,15 @@ class NeuralEstimator(Estimator):
             rng=np.random.default_rng([DATA_SEED, self.seed]),
         )
 
-    def new_network(self, tabulation: Tabulation) -> NeuralCDE:
-        """The network before training."""
+    @property
+    def network_seeds(self) -> list[int]:
+        """One per posterior; those of a mixture are far apart, so that neighbouring seeds do not share them."""
+        if self.posteriors == 1:
+            return [self.seed]
+        return [self.seed * MOST_NETWORKS + number for number in range(self.posteriors)]
+
+    def new_network(self, tabulation: Tabulation, seed: int) -> NeuralCDE:
+        """A network before training."""
         plan = self.architecture
         sizes = NetworkSizes(
             known=len(tabulation.first_scale),
@@ -158,19 +171,19 @@ class NeuralEstimator(Estimator):
             dropout=plan.dropout,
             start_scale=plan.start_scale,
         )
-        key = jax.random.fold_in(jax.random.key(self.seed), NETWORK_SEED)
+        key = jax.random.fold_in(jax.random.key(seed), NETWORK_SEED)
         carry, plan_carry = (
             (None, None) if plan.plain_path else (jnp.asarray(rows) for rows in tabulation.carried_units())
         )
         return build_network(sizes, plan.posterior, key=key, carry=carry, plan_carry=plan_carry)
 
-    def posterior(self, draws: int = COMPONENTS, seed: int = 0) -> Posterior:
+    def posterior(self, draws: int = COMPONENTS, seed: int = 0) -> PosteriorMixture:
         """Draws of the weights, made once; the same object is given back as long as the same is asked for."""
         kept = getattr(self, "_posterior", None)
-        if kept is None or (kept.draws, kept.seed) != (draws, seed) or kept.network is not self.network_:
+        if kept is None or (kept.draws, kept.seed) != (draws, seed) or kept.networks is not self.networks_:
             clock = Clock.of(self.tabulation_)
-            kept = Posterior(
-                self.network_, clock.history, clock.plan, draws=draws, seed=seed, increments=self.training.increments
+            kept = PosteriorMixture(
+                self.networks_, clock.history, clock.plan, draws=draws, seed=seed, increments=self.training.increments
             )
             self._posterior = kept
         return kept

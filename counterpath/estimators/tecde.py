@@ -118,7 +118,9 @@ class TECDE(NeuralEstimator):
             fits_noise=fits_noise,
             outcome_noise=outcome_noise,
         )
-        super().__init__(max_horizon, architecture, training, seed=seed, validation_share=validation_share)
+        super().__init__(
+            max_horizon, architecture, training, seed=seed, posteriors=1, validation_share=validation_share
+        )
         self.outcome_noise = outcome_noise
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import equinox as eqx
@@ -98,6 +99,44 @@ class Posterior:
         with ThreadPoolExecutor(os.cpu_count()) as cores:
             list(cores.map(follow, others))
         return result[0], result[1]
+
+
+class PosteriorMixture:
+    """Posteriors of several networks, taken together: draw number j is of network j modulo their number.
+
+    Attributes:
+        networks: Trained.
+        draws: How many, of all.
+        seed: Of all draws.
+    """
+
+    def __init__(
+        self,
+        networks: Sequence[NeuralCDE],
+        durations: Float[Array, " steps"],
+        plan_durations: Float[Array, " plan_steps"],
+        *,
+        draws: int,
+        seed: int,
+        increments: Increments = "gaussian",
+    ):
+        self.networks = tuple(networks)
+        self.draws = draws
+        self.seed = seed
+        most = -(-draws // len(networks))
+        self._parts = [
+            Posterior(network, durations, plan_durations, draws=most, seed=seed, increments=increments)
+            for network in networks[:draws]
+        ]
+
+    def outcomes(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        """As for `Posterior`."""
+        means, stds = zip(*(part.outcomes(inputs) for part in self._parts), strict=True)
+        return self._in_turn(means), self._in_turn(stds)
+
+    def _in_turn(self, parts: tuple[np.ndarray, ...]) -> np.ndarray:
+        together = np.stack(parts, axis=1)
+        return together.reshape(-1, *together.shape[2:])[: self.draws]
 
 
 @eqx.filter_jit

@@ -102,6 +102,7 @@ def train(
     settings: TrainingSettings,
     *,
     seeds: list[int],
+    mixed: int = 1,
     report: Report | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Trained:
@@ -114,6 +115,7 @@ def train(
         clock: Of the solver.
         settings: Of the run.
         seeds: One per member: order of patients, cuts and draws.
+        mixed: How many members in a row are one mixture, and share the size of their noise.
         report: Called after each epoch.
         checkpoint: Where to keep the run, and to take it up again.
     """
@@ -170,7 +172,8 @@ def train(
             report(EpochReport(run.epoch, epochs, log_likelihood, kl, bad, validated, seconds))
     best = run.best
     if settings.outcome_noise and settings.fits_noise:
-        best = eqx.tree_at(lambda n: n.outcome_head.noise_scale, best, best_noise_scale(held, score_key, best))
+        scale = best_noise_scale(held, score_key, best, mixed)
+        best = eqx.tree_at(lambda n: n.outcome_head.noise_scale, best, jnp.repeat(scale, mixed, axis=0))
     finished = [
         eqx.combine(jax.tree.map(lambda leaf, member=member: leaf[member], best), rest)
         for member in range(len(networks))

@@ -206,23 +206,40 @@ def _mixture_score(settings, targets, mean, std) -> Float[Array, " outcomes"]:
 
 
 @eqx.filter_jit
-def best_noise_scale(problem: Problem, key: PRNGKeyArray, parameters: Any) -> Float[Array, "members outcomes"]:
-    """The factor of the noise with which the mixture over draws describes validation outcomes best, by member.
+def best_noise_scale(
+    problem: Problem, key: PRNGKeyArray, parameters: Any, mixed: int
+) -> Float[Array, "mixtures outcomes"]:
+    """The factor of the noise with which the mixture over draws and members describes validation outcomes best.
 
     The objective averages the log density over draws, so the head's std also makes up for the spread of the means, and
     the mixture, which has that spread already, would come out too wide.
+
+    Args:
+        problem: Of validation patients.
+        key: Of the draws.
+        parameters: Of all members.
+        mixed: How many in a row are one mixture.
     """
-    return problem.of_members(partial(_member_noise_scale, problem, key))(parameters)
+    if problem.targets.cuts.ndim == 2:  # members of one mixture have the same patients
+        data = lambda p: jax.tree.leaves((p.inputs, p.targets, p.clock, p.outcomes))  # noqa: E731
+        problem = eqx.tree_at(data, problem, replace_fn=lambda column: column[::mixed])
+    mixtures = jax.tree.map(lambda a: a.reshape(-1, mixed, *a.shape[1:]), parameters)
+    return problem.of_members(partial(_mixture_noise_scale, problem, key))(mixtures)
 
 
-def _member_noise_scale(problem, key, clock, outcomes, inputs, targets, parameters):
+def _mixture_noise_scale(problem, key, clock, outcomes, inputs, targets, parameters):
     settings = problem.settings
-    network = eqx.combine(parameters, problem.rest)
-    keys = jax.random.split(key, NOISE_DRAWS)
+    mixed = len(jax.tree.leaves(parameters)[0])
+    keys = jax.random.split(key, -(-NOISE_DRAWS // mixed))
 
     def of_patient(one):
         own_inputs, own_targets = jax.tree.map(lambda a: a[None], one)
-        mean, std, _ = network.outcomes(own_inputs, keys, clock.history, clock.plan, increments=settings.increments)
+
+        def of_member(own):
+            network = eqx.combine(own, problem.rest)
+            return network.outcomes(own_inputs, keys, clock.history, clock.plan, increments=settings.increments)[:2]
+
+        mean, std = (a.reshape(-1, *a.shape[2:]) for a in jax.vmap(of_member)(parameters))
         return jax.lax.map(lambda scale: _mixture_score(settings, own_targets, mean, scale * std), NOISE_SCALES)
 
     scores = jax.lax.map(of_patient, (inputs, targets), batch_size=PATIENTS_AT_ONCE // 4).sum(axis=0)

@@ -20,7 +20,7 @@ def prepared(cohort, **options):
     """A model that has its grids, scales and network, and is not trained; these tests are about arrays."""
     model = small_bncde(**options)
     model.tabulation_ = model.new_tabulation(cohort)
-    model.network_ = model.new_network(model.tabulation_)
+    model.networks_ = (model.new_network(model.tabulation_, model.seed),)
     return model
 
 
@@ -163,7 +163,7 @@ def test_many_cuts_in_one_window_lead_to_the_states_that_prediction_starts_from(
         trained = only(inputs, patient, cut)
         predicted, _ = predicted_inputs(model, cohort, patient, found, cut)
         assert_same_plan(trained, predicted, found.present[patient, cut].sum())
-        states = [hidden_at_cuts(model.network_, i, clock) for i in (trained, predicted)]
+        states = [hidden_at_cuts(model.networks_[0], i, clock) for i in (trained, predicted)]
         np.testing.assert_allclose(*states, rtol=1e-5, atol=1e-5)
 
 
@@ -222,7 +222,7 @@ def test_later_records_do_not_change_a_cut_in_a_shared_window():
         np.testing.assert_array_equal(ours.steps[:, :step], theirs.steps[:, :step])
         np.testing.assert_array_equal(ours.cut_increments, theirs.cut_increments)
         assert_same_plan(ours, theirs, None)
-        np.testing.assert_array_equal(*(hidden_at_cuts(model.network_, i, clock) for i in (ours, theirs)))
+        np.testing.assert_array_equal(*(hidden_at_cuts(model.networks_[0], i, clock) for i in (ours, theirs)))
 
 
 @pytest.mark.parametrize("interpolation", ["rectilinear", "linear", "hermite"])

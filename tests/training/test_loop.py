@@ -85,7 +85,7 @@ def test_training_stops_when_patience_is_exhausted(stopped):
 def test_the_state_with_the_best_score_is_kept(which, request):
     """For the one that was stopped, it is not the last."""
     model = request.getfixturevalue(which)
-    assert score(model, model.network_) == pytest.approx(model.history_["validation"].max(), abs=1e-6)
+    assert score(model, model.networks_[0]) == pytest.approx(model.history_["validation"].max(), abs=1e-6)
 
 
 # Divergence
@@ -97,7 +97,7 @@ def test_an_absurd_learning_rate_is_an_error_that_says_what_to_do():
 
 
 def test_a_network_that_is_not_finite_is_an_error(fixed):
-    broken = jax.tree.map(lambda leaf: leaf * jnp.nan if eqx.is_inexact_array(leaf) else leaf, fixed.network_)
+    broken = jax.tree.map(lambda leaf: leaf * jnp.nan if eqx.is_inexact_array(leaf) else leaf, fixed.networks_[0])
     with pytest.raises(TrainingError, match="In epoch 1, 100% of the steps"):
         train_again(fixed, network=broken)
 
