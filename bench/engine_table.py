@@ -1,0 +1,225 @@
+"""How close the models come to the physical limit: one fit for Δ = 1…5, three data draws, beside the oracle.
+
+    python -m bench.engine_table oracle VARIANT         the limit, once per variant (on many cores)
+    python -m bench.engine_table fit VARIANT MODEL      three fits of a model at once (on a GPU)
+    python -m bench.engine_table page                   docs/results/engine.json and its page, from what is there
+
+Variants are `arms`, `randomised` and `randomised-continuous`; models are those of `MODELS`. Each call writes one file
+into the folder `engine-table` (or `--to FOLDER`), so that a table can grow cell by cell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import typer
+
+import counterpath as cp
+from bench.provenance import provenance, write_result
+from counterpath.estimators.joint_fit import fit_members
+from counterpath.estimators.neural import NeuralEstimator
+from counterpath.metrics import covered, crps_draws, mean_by_patient, paired_ratio, squared_error
+
+PATIENTS, VALIDATION, TEST = 10_000, 1_000, 2_000
+TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEED = (20_000, 20_001, 20_002), (25_000, 25_001, 25_002), 30_000
+CUT_DAYS = 54.0
+HORIZONS = np.arange(1.0, 6.0)
+LEVELS = (0.95, 0.99)
+DRAWS = 1_000
+VARIANTS = ("arms", "randomised", "randomised-continuous")
+SIZES: dict[str, Any] = {"field_widths": (128, 128), "batch_size": 128, "steps": 6_000}  # as `BNCDE.large`
+MODELS: dict[str, Callable[[int], Any]] = {
+    "BNCDE": lambda seed: cp.BNCDE.large(5.0, seed=seed),
+    "BNCDE.paper": lambda seed: cp.BNCDE.paper(1.0, seed=seed),
+    "TECDE": lambda seed: cp.TECDE(5.0, seed=seed, **SIZES),
+    "TECDE with noise": lambda seed: cp.TECDE(5.0, seed=seed, outcome_noise=True, **SIZES),
+    "DeepEnsemble": lambda seed: cp.DeepEnsemble(
+        cp.TECDE(5.0, seed=seed, outcome_noise=True, **SIZES), members=4
+    ),
+}  # fmt: skip
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+Folder = typer.Option(Path("engine-table"), "--to")
+
+
+def world(variant: str, patients: int, seed: int) -> Any:
+    assignment, _, continuous = variant.partition("-")
+    return cp.simulate_tumor_growth(patients, seed=seed, assignment=assignment, continuous=continuous == "continuous")
+
+
+def truth(test: Any) -> np.ndarray:
+    return test.truth.volumes_cm3[:, test.truth.settings.step_of(CUT_DAYS + HORIZONS)]
+
+
+@app.command()
+def oracle(variant: str, folder: Path = Folder) -> None:
+    """The limit: draws of the true posterior predictive."""
+    test = world(variant, TEST, TEST_SEED)
+    model = cp.Oracle(test.truth.settings, workers=os.cpu_count()).fit(test.cohort)
+    prediction = model.predict(
+        test.cohort.until(CUT_DAYS), cp.Plan.observed(test.cohort), horizons=HORIZONS.tolist(), draws=DRAWS
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(folder / f"{variant}.npz", draws=prediction.draws)
+
+
+@app.command()
+def fit(variant: str, model: str, folder: Path = Folder) -> None:
+    """Three fits on data draws of their own, scored on one test set."""
+    record = provenance(f"python -m bench.engine_table fit {variant} {model!r}")
+    trains = [world(variant, PATIENTS, seed) for seed in TRAIN_SEEDS]
+    validations = [world(variant, VALIDATION, seed) for seed in VALIDATION_SEEDS]
+    models = [MODELS[model](seed) for seed in range(len(trains))]
+    began = time.perf_counter()
+    fit_together(models, [t.cohort for t in trains], [v.cohort for v in validations])
+    seconds = time.perf_counter() - began
+    test = world(variant, TEST, TEST_SEED)
+    limit = np.load(folder / f"{variant}.npz")["draws"]
+    content = record | {
+        "variant": variant,
+        "model": model,
+        "device": jax.devices()[0].device_kind,
+        "training_seconds_of_all": seconds,
+        "training_seconds": training_seconds(models[0]),
+        "fits": [
+            scores(own, test, limit, scale=float(truth_on_all_days(t).std()))
+            for own, t in zip(models, trains, strict=True)
+        ],
+    }
+    name = f"{variant}.{model.replace(' ', '-')}.json"
+    (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    print(line(content))
+
+
+def fit_together(models: list[Any], trains: list[Any], validations: list[Any]) -> None:
+    """All fits in one compiled program; an ensemble's members, too."""
+    if isinstance(models[0], NeuralEstimator):
+        fit_members(models, trains, validations)
+        return
+    members, own_trains, own_validations = [], [], []
+    for ensemble, train, validation in zip(models, trains, validations, strict=True):
+        ensemble.members_ = [copy(ensemble.model) for _ in range(ensemble.members)]
+        ensemble.schema = train.schema
+        for number, member in enumerate(ensemble.members_):
+            member.seed = 1_000 * ensemble.model.seed + number
+        members += ensemble.members_
+        own_trains += [train] * ensemble.members
+        own_validations += [validation] * ensemble.members
+    fit_members(members, own_trains, own_validations)
+
+
+def training_seconds(model: Any) -> float:
+    """Of the epochs, compilation included."""
+    neural = model if isinstance(model, NeuralEstimator) else model.members_[0]
+    return float(neural.history_["seconds"].max())
+
+
+def truth_on_all_days(world: Any) -> np.ndarray:
+    return world.truth.volumes_cm3[:, world.truth.settings.step_of(np.arange(60.0))]
+
+
+def scores(model: Any, test: Any, limit: np.ndarray, scale: float) -> dict[str, Any]:
+    """Every horizon that the model knows; what is divided by the oracle's is so patient by patient."""
+    today, plan = test.cohort.until(CUT_DAYS), cp.Plan.observed(test.cohort)
+    outcomes = truth(test)
+    horizons = HORIZONS[model.max_horizon >= HORIZONS]
+    prediction = model.predict(today, plan, horizons=horizons.tolist(), draws=DRAWS)
+    rows = []
+    for i, horizon in enumerate(horizons):
+        outcome, draws = outcomes[:, i], prediction.draws[:, :, i]
+        crps, best = crps_draws(outcome / scale, draws / scale), crps_draws(outcome / scale, limit[:, :, i] / scale)
+        ratio = paired_ratio(crps, best)
+        row: dict[str, Any] = {
+            "horizon": float(horizon),
+            "crps": mean_by_patient(crps).value,
+            "crps_over_oracle": ratio.value,
+            "crps_over_oracle_interval": [ratio.lower, ratio.upper],
+            "mse_of_median": mean_by_patient(squared_error(outcome / scale, np.median(draws, 0) / scale)).value,
+        }
+        for level in LEVELS:
+            tails = ((1 - level) / 2, (1 + level) / 2)
+            (lower, upper), (low, high) = (np.quantile(d, tails, axis=0) for d in (draws, limit[:, :, i]))
+            row[f"coverage_{level:.0%}"] = float(np.mean(covered(outcome, lower, upper)))
+            row[f"width_over_oracle_{level:.0%}"] = float(np.median(upper - lower) / np.median(high - low))
+        rows.append(row)
+    found = {
+        "horizons": rows,
+        "finite": bool(np.isfinite(prediction.draws).all()),
+        "largest_mean_over_largest_outcome": float(prediction.mean.max() / outcomes.max()),
+    }
+    if isinstance(model, NeuralEstimator) and model.architecture.posterior is not None:
+        found["error_over_spread"] = error_over_spread(model, today, plan, horizons, limit)
+    return found
+
+
+def error_over_spread(model: Any, today: Any, plan: Any, horizons: np.ndarray, limit: np.ndarray) -> list[float]:
+    """RMS(model mean − oracle mean) ÷ RMS(spread of the means over draws), on the model's scale."""
+    means, _ = model.components(today, plan, horizons, 100, 0)
+    variable = model.tabulation_.scaler.variables[0]
+    error = means.mean(axis=0) - variable.forward(limit[:, :, : len(horizons)]).mean(axis=0)
+    spread = means.std(axis=0, ddof=1)
+    return [float(v) for v in np.sqrt((error**2).mean(axis=0) / (spread**2).mean(axis=0))]
+
+
+def line(cell: dict[str, Any]) -> str:
+    """A row of the page: means over the fits."""
+    width = len(cell["fits"][0]["horizons"])
+    mean = lambda key, i: float(np.mean([fit["horizons"][i][key] for fit in cell["fits"]]))  # noqa: E731
+    row = lambda key, form: ", ".join(form.format(mean(key, i)) for i in range(width))  # noqa: E731
+    ratios = row("crps_over_oracle", "{:.2f}")
+    shares = [", ".join(f"{100 * mean(f'coverage_{level}', i):.1f}" for i in range(width)) for level in ("95%", "99%")]
+    calibrated = [fit["error_over_spread"] for fit in cell["fits"] if "error_over_spread" in fit]
+    spread = ", ".join(f"{v:.2f}" for v in np.mean(calibrated, axis=0)) if calibrated else "–"
+    return (
+        f"| {cell['model']} | {ratios} | {shares[0]} | {shares[1]} | {row('width_over_oracle_95%', '{:.2f}')} "
+        f"| {spread} | {cell['training_seconds']:.0f} |"
+    )
+
+
+def page_of(content: dict[str, Any]) -> str:
+    parts = [
+        "# How close the models come\n\n"
+        f"{PATIENTS:,} training patients, {VALIDATION:,} for stopping, {TEST:,} test patients known up to day "
+        f"{CUT_DAYS:g} under what was really given; every patient counts, seen on that day or not. Means over three "
+        "fits on data draws of their own. One fit serves Δ = 1…5 days (`BNCDE.paper`: Δ = 1 only). CRPS and width are "
+        "divided by the oracle's, which knows the simulator. The last but one column is the model's own uncertainty: "
+        "RMS(model mean − oracle mean) ÷ RMS(spread over weights). Training seconds are of all three fits at once, "
+        "compilation included. Figures of every fit: `engine.json`.\n"
+    ]
+    for variant in VARIANTS:
+        cells = [cell for cell in content["cells"] if cell["variant"] == variant]
+        if not cells:
+            continue
+        parts.append(
+            f"\n## {variant.replace('-', ', ')}\n\n"
+            "| model | CRPS ÷ oracle | 95% holds | 99% holds | 95% width ÷ oracle | error ÷ spread | training (s) |\n"
+            "|---|---|---|---|---|---|---|\n" + "".join(line(cell) + "\n" for cell in cells)
+        )
+    missing = [f"{v}: {m}" for v in VARIANTS for m in MODELS if (v, m) not in content["found"]]
+    if missing:
+        parts.append(f"\nNot measured yet: {'; '.join(missing)}.\n")
+    for cell in content["cells"][:1]:
+        parts.append(f"\nMeasured on {cell['device']}, commit `{cell['commit'][:10]}`.\n")
+    return "".join(parts)
+
+
+@app.command()
+def page(folder: Path = Folder) -> None:
+    """The page, from the cells that are there."""
+    cells = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    order = list(MODELS)
+    cells.sort(key=lambda cell: (VARIANTS.index(cell["variant"]), order.index(cell["model"])))
+    content = {"cells": cells}
+    write_result("engine", content, page_of(content | {"found": {(c["variant"], c["model"]) for c in cells}}))
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,65 @@
+"""A model of several posteriors: the networks that single models would have, mixed."""
+
+import numpy as np
+import pytest
+from small_models import SMALL, small_bncde, small_study
+
+import counterpath as cp
+from counterpath.cohort import CohortError
+from counterpath.estimators.joint_fit import fit_members
+
+EPOCHS = 3
+TRAIN, VALIDATION = small_study()
+TODAY = VALIDATION.until(40.0)
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    return small_bncde(posteriors=2, epochs=EPOCHS).fit(TRAIN, VALIDATION, progress=False)
+
+
+def test_each_posterior_starts_and_ends_elsewhere(mixture):
+    one, other = mixture.networks_
+    assert np.abs(one.encoder_law.initial_mean - other.encoder_law.initial_mean).max() > 0.01
+
+
+def test_they_share_the_size_of_their_noise(mixture):
+    scales = [float(network.outcome_head.noise_scale[0]) for network in mixture.networks_]
+    assert scales[0] == scales[1] != 1.0
+
+
+def test_the_history_has_a_row_per_epoch_and_posterior(mixture):
+    assert mixture.history_.height == 2 * EPOCHS
+    assert sorted(mixture.history_["posterior"].unique()) == [0, 1]
+
+
+def test_a_prediction_has_draws_of_all_posteriors(mixture):
+    means, _ = mixture.components(TODAY, cp.Plan.none(), np.array([1.0]), 6, 0)
+    alone = []
+    for network in mixture.networks_:
+        one = small_bncde()
+        one.tabulation_, one.networks_ = mixture.tabulation_, (network,)
+        alone.append(one.components(TODAY, cp.Plan.none(), np.array([1.0]), 3, 0)[0])
+    np.testing.assert_allclose(means, np.stack(alone, axis=1).reshape(means.shape), rtol=1e-5, atol=1e-6)
+
+
+def test_models_that_train_together_are_those_that_train_alone(mixture):
+    together = [small_bncde(posteriors=2, epochs=EPOCHS, seed=seed) for seed in (0, 1)]
+    fit_members(together, [TRAIN], [VALIDATION], progress=False)
+    for network, alone in zip(together[0].networks_, mixture.networks_, strict=True):
+        np.testing.assert_allclose(network.encoder_law.initial_mean, alone.encoder_law.initial_mean, atol=1e-5)
+    seeds = [seed for model in together for seed in model.network_seeds]
+    assert len(set(seeds)) == 4
+
+
+def test_with_cohorts_of_their_own_each_mixture_fits_its_own_noise():
+    other = cp.simulate_tumor_growth(30, seed=5).cohort
+    together = [small_bncde(posteriors=2, epochs=EPOCHS, seed=seed) for seed in (0, 1)]
+    fit_members(together, [TRAIN, other[:24]], [VALIDATION, other[24:]], progress=False)
+    scales = [[float(n.outcome_head.noise_scale[0]) for n in model.networks_] for model in together]
+    assert scales[0][0] == scales[0][1] != scales[1][0] == scales[1][1]
+
+
+def test_no_posterior_is_refused():
+    with pytest.raises(CohortError, match="posteriors=0"):
+        cp.BNCDE(5.0, **SMALL, posteriors=0)
