@@ -71,6 +71,12 @@ def test_what_is_left_of_a_cell_after_a_dose_by_hand():
     assert grid.share_left(np.nextafter(np.array([1.0, 3.0]), 0.0)) == pytest.approx([0.0, 0.0], abs=1e-15)
 
 
+def test_what_is_left_of_a_cell_after_an_observation_is_of_the_cell_that_ends_with_it():
+    grid = Grid(np.array([0.0, 1.0, 3.0]))
+    elapsed = np.array([0.0, 0.25, 1.0, 1.5, 3.0, -2.0, 9.0])
+    assert grid.share_left(elapsed, side="left").tolist() == [1.0, 0.75, 0.0, 0.75, 0.0, 1.0, 0.0]
+
+
 def test_share_in_shared_cells_by_hand():
     records = records_of([0, 0.5, 1.0, 3.0], [0, 2.0])
     grid = Grid(np.array([0.0, 1.0, 3.0]))
