@@ -33,27 +33,46 @@ def small_sizes(**sizes) -> NetworkSizes:
     return NetworkSizes(**(usual | sizes))
 
 
+START = PosteriorStart(
+    initial_law="learned",
+    start_std=0.3,
+    prior_std=1.0,
+    prior_rate=0.5,
+    diffusion=0.2,
+    drift_widths=(5,),
+)
+
+
 @cache
 def small_network() -> NeuralCDE:
     """With weights that follow a law, before training."""
-    start = PosteriorStart(
-        initial_law="learned",
-        start_std=0.3,
-        prior_std=1.0,
-        prior_rate=0.5,
-        diffusion=0.2,
-        drift_widths=(5,),
-    )
-    return build_network(small_sizes(), start, key=jax.random.key(0))
+    return build_network(small_sizes(), START, key=jax.random.key(0))
 
 
-@cache
-def trained_network() -> NeuralCDE:
+def with_drift(network: NeuralCDE) -> NeuralCDE:
     """As after some training: the drift's last layer, which starts at zero, is not zero any more."""
     lasts = lambda network: [law.drift.layers[-1][0] for law in (network.encoder_law, network.decoder_law)]  # noqa: E731
     rng = np.random.default_rng(0)
     move = lambda last: jnp.asarray(rng.normal(size=last.shape), last.dtype)  # noqa: E731
-    return eqx.tree_at(lasts, small_network(), replace_fn=move)
+    return eqx.tree_at(lasts, network, replace_fn=move)
+
+
+@cache
+def trained_network() -> NeuralCDE:
+    """The small network as after some training."""
+    return with_drift(small_network())
+
+
+# The last of what is known is static; the plan's channels come after all that is known.
+CARRY = np.array([[0.5, 0.0], [0.0, 2.0], [0.0, 0.0]], dtype=np.float32)
+PLAN_CARRY = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [4.0, 0.0], [0.0, 0.25]], dtype=np.float32)
+
+
+@cache
+def carrying_network() -> NeuralCDE:
+    """As after some training, with a state that carries path and plan along."""
+    carry, plan_carry = jnp.asarray(CARRY), jnp.asarray(PLAN_CARRY)
+    return with_drift(build_network(small_sizes(), START, key=jax.random.key(0), carry=carry, plan_carry=plan_carry))
 
 
 @cache

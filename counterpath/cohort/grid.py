@@ -7,6 +7,7 @@ would put most records of a short patient into one cell; quantiles of the record
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -51,9 +52,17 @@ class Grid:
         """The cell that holds an observation at this time; times outside count to the nearest."""
         return np.clip(np.searchsorted(self.edges, elapsed, side="left") - 1, 0, self.cells - 1).astype(np.int64)
 
-    def share_left(self, elapsed: Float64[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
-        """How much of its cell is left after a dose at this time: 1 at the cell's start, towards 0 at its end."""
-        cell = np.clip(np.searchsorted(self.edges, elapsed, side="right") - 1, 0, self.cells - 1)
+    def share_left(
+        self, elapsed: Float64[np.ndarray, "*any"], *, side: Literal["left", "right"] = "right"
+    ) -> Float64[np.ndarray, "*any"]:
+        """How much of its cell is left after something at this time: 1 at the cell's start, towards 0 at its end.
+
+        Args:
+            elapsed: Times since the window began.
+            side: On an edge, `right` is a dose, which belongs to the later cell; `left` an observation, which belongs
+                to the earlier one.
+        """
+        cell = np.clip(np.searchsorted(self.edges, elapsed, side=side) - 1, 0, self.cells - 1)
         return np.clip((self.edges[cell + 1] - elapsed) / np.diff(self.edges)[cell], 0.0, 1.0)
 
     def width_at(self, elapsed: Float64[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:

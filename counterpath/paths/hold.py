@@ -104,7 +104,7 @@ class HoldPath(ControlPath):
     def _totals_of(self, j: int) -> np.ndarray:
         recorded: np.ndarray = ~np.isnan(self.scaled[:, j])
         own = self.cohort.records.keep(recorded)
-        left = self.grid.share_left(own.times - self.window_start[own.patient_of_row]) - 0.5
+        left = self.grid.share_left(own.times - self.window_start[own.patient_of_row], side="left") - 0.5
         treatments = len(self.cohort.schema.treatments)
         answered = answers(own, self.scaled[recorded, j], self.treatments.events, treatments)
         answered[:, 2::3] /= self.time_scale

@@ -207,7 +207,7 @@ def _mixture_score(settings, targets, mean, std) -> Float[Array, " outcomes"]:
 
 @eqx.filter_jit
 def best_noise_scale(
-    problem: Problem, key: PRNGKeyArray, parameters: Any, mixed: int
+    problem: Problem, key: PRNGKeyArray, parameters: Any, mixed: int = 1
 ) -> Float[Array, "mixtures outcomes"]:
     """The factor of the noise with which the mixture over draws and members describes validation outcomes best.
 

@@ -62,6 +62,21 @@ def test_an_observation_belongs_to_the_cell_that_ends_with_it():
     assert grid.width_at(np.array([1.0, 1.5])).tolist() == [1.0, 2.0]
 
 
+def test_what_is_left_of_a_cell_after_a_dose_by_hand():
+    """A dose on an edge acts in the later cell, of which all is left; outside, the nearest edge counts."""
+    grid = Grid(np.array([0.0, 1.0, 3.0]))
+    elapsed = np.array([0.0, 0.25, 1.0, 1.5, 2.5, 3.0, -2.0, 9.0])
+    assert grid.share_left(elapsed).tolist() == [1.0, 0.75, 1.0, 0.75, 0.25, 0.0, 1.0, 0.0]
+    assert grid.share_left(elapsed.reshape(2, 4)).tolist() == [[1.0, 0.75, 1.0, 0.75], [0.25, 0.0, 1.0, 0.0]]
+    assert grid.share_left(np.nextafter(np.array([1.0, 3.0]), 0.0)) == pytest.approx([0.0, 0.0], abs=1e-15)
+
+
+def test_what_is_left_of_a_cell_after_an_observation_is_of_the_cell_that_ends_with_it():
+    grid = Grid(np.array([0.0, 1.0, 3.0]))
+    elapsed = np.array([0.0, 0.25, 1.0, 1.5, 3.0, -2.0, 9.0])
+    assert grid.share_left(elapsed, side="left").tolist() == [1.0, 0.75, 0.0, 0.75, 0.0, 1.0, 0.0]
+
+
 def test_share_in_shared_cells_by_hand():
     records = records_of([0, 0.5, 1.0, 3.0], [0, 2.0])
     grid = Grid(np.array([0.0, 1.0, 3.0]))
@@ -94,6 +109,17 @@ def test_edges_increase_from_zero_to_the_lookback(times, cells, lookback):
     assert 1 <= grid.cells <= cells
     if lookback is not None:
         assert grid.lookback == lookback
+
+
+@given(TIMES, TIMES)
+def test_the_cell_and_what_is_left_of_it_say_when_a_dose_was_given(edges, elapsed):
+    edges = np.unique([0.0, *edges, 2e4])
+    grid, elapsed = Grid(edges), np.array(elapsed)
+    left = grid.share_left(elapsed)
+    assert np.all((left > 0) & (left <= 1))
+    assert np.all(left[np.isin(elapsed, edges)] == 1)
+    cell = np.searchsorted(edges, elapsed, side="right") - 1
+    np.testing.assert_allclose(edges[cell + 1] - left * np.diff(edges)[cell], elapsed, rtol=1e-9, atol=1e-9)
 
 
 @given(st.lists(TIMES, min_size=1, max_size=5), st.integers(1, 12), st.integers(-8, 8))

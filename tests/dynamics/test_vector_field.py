@@ -76,3 +76,42 @@ def test_the_usual_start_has_the_scale_of_the_fan_in_and_no_biases():
         np.testing.assert_array_equal(bias, 0.0)
         # The variance of n normals has a relative standard error of √(2/n).
         assert abs(np.mean(matrix**2) * inputs - 1) < 4 * (2 / matrix.size) ** 0.5
+
+
+# Rows that carry the path along
+
+
+CARRY = np.array([[0.5, 0.0], [0.0, 0.0], [1.0, -2.0]], dtype=np.float32)
+CARRYING = VectorField(hidden=3, channels=2, widths=(5, 4), carry=jnp.asarray(CARRY))
+
+
+def test_carried_rows_follow_the_learned_ones_whatever_the_weights_and_state():
+    weights, state = normal(7, CARRYING.size), normal(8, 6)
+    found = value(CARRYING, state, 0.4, weights)
+    assert found.shape == (6, 2)
+    assert CARRYING.carried == 3
+    np.testing.assert_array_equal(found[3:], CARRY)
+    np.testing.assert_array_equal(value(CARRYING, 2 * state, 0.9, -weights)[3:], CARRY)
+
+
+def test_the_learned_rows_are_those_of_a_network_that_sees_what_is_carried():
+    """Its weights are those of a plain field with a larger state, of which the first rows are kept."""
+    w, state = normal(9, CARRYING.size), normal(10, 6)
+    signal = np.maximum(w[:35].reshape(5, 7) @ [*state, 0.4] + w[35:40], 0)  # 3 + 3 + 1 inputs to 5
+    signal = np.maximum(w[40:60].reshape(4, 5) @ signal + w[60:64], 0)
+    expected = np.tanh(w[64:88].reshape(6, 4) @ signal + w[88:94]).reshape(3, 2)
+    assert CARRYING.size == 94
+    np.testing.assert_allclose(value(CARRYING, state, 0.4, w)[:3], expected, rtol=1e-5, atol=1e-6)
+    other = state + np.array([0, 0, 0, 0, 1, 0], dtype=np.float32)
+    assert np.abs(value(CARRYING, other, 0.4, w) - value(CARRYING, state, 0.4, w)).max() > 1e-3
+
+
+def test_a_field_without_carried_rows_has_none():
+    assert FIELD.carried == 0
+    assert value(FIELD, [0.5, 0.5, 0.5], 0.2, normal(11, FIELD.size)).shape == (3, 2)
+
+
+def test_carried_rows_get_no_gradient():
+    weights, state = jnp.asarray(normal(12, CARRYING.size)), jnp.asarray(normal(13, 6))
+    total = lambda field: jnp.sum(field(state, jnp.ones(()), field.layers(weights)) ** 2)  # noqa: E731
+    np.testing.assert_array_equal(jax.jit(jax.grad(total))(CARRYING).carry, 0.0)

@@ -12,11 +12,10 @@ from scipy.stats import norm
 from small_networks import (
     DURATIONS,
     PLAN_DURATIONS,
+    carrying_network,
     fixed_network,
     small_inputs,
-    small_network,
     small_sizes,
-    trained_network,
 )
 
 from counterpath.dynamics import VectorField
@@ -63,7 +62,7 @@ def outcomes_bound_and_gradients(network, key):
 
 @pytest.fixture(scope="module")
 def worked_out():
-    return outcomes_bound_and_gradients(trained_network(), KEY)
+    return outcomes_bound_and_gradients(carrying_network(), KEY)
 
 
 def test_it_is_the_mean_over_draws_of_the_log_density_of_each_outcome_times_its_share(worked_out):
@@ -71,7 +70,7 @@ def test_it_is_the_mean_over_draws_of_the_log_density_of_each_outcome_times_its_
     densities = norm.logpdf(TARGETS.changes, np.asarray(mean), np.asarray(std))
     assert densities.std(axis=0).max() > 0.1  # draws differ
     np.testing.assert_allclose(log_likelihood, np.sum(densities.mean(axis=0) * TARGETS.shares), rtol=1e-5)
-    initial = small_network().initial_kl()
+    initial = carrying_network().initial_kl()
     np.testing.assert_allclose(kl, path_kl + initial, rtol=1e-5)
     assert kl > initial > 0.0
 
@@ -95,7 +94,7 @@ def test_without_outcome_noise_it_is_half_the_squared_error():
 
 GROUPS = {
     "embedding": lambda network: network.embedding,
-    "head": lambda network: network.outcome_head,
+    "head": lambda network: network.outcome_head.network,
     "encoder's initial mean": lambda network: network.encoder_law.initial_mean,
     "decoder's initial mean": lambda network: network.decoder_law.initial_mean,
     "encoder's initial scale": lambda network: network.encoder_law.initial_log_std,
@@ -108,6 +107,11 @@ CONSTANTS = {
     "diffusion": lambda law: law.diffusion,
     "prior's rate": lambda law: law.prior_rate,
     "drift's input scale": lambda law: law.drift.input_std,
+}
+NOT_LEARNED = {
+    "the head's noise scale": lambda network: network.outcome_head.noise_scale,
+    "what the encoder carries": lambda network: network.encoder_field.carry,
+    "what the decoder carries": lambda network: network.decoder_field.carry,
 }
 
 
@@ -135,6 +139,19 @@ def test_the_kl_reaches_the_laws_and_nothing_else(gradients, group):
 def test_neither_reaches_a_constant(gradients, term, constant):
     for law in (gradients[term].encoder_law, gradients[term].decoder_law):
         np.testing.assert_array_equal(CONSTANTS[constant](law), 0.0)
+
+
+@pytest.mark.parametrize("term", ["likelihood", "KL"])
+@pytest.mark.parametrize("part", NOT_LEARNED)
+def test_neither_reaches_what_is_not_learned(gradients, term, part):
+    np.testing.assert_array_equal(NOT_LEARNED[part](gradients[term]), 0.0)
+
+
+def test_these_are_all_arrays_of_the_network(gradients):
+    network = gradients["likelihood"]
+    parts = [group(network) for group in (*GROUPS.values(), *NOT_LEARNED.values())]
+    parts += [constant(law) for constant in CONSTANTS.values() for law in (network.encoder_law, network.decoder_law)]
+    assert len(jax.tree.leaves(parts)) == len(jax.tree.leaves(network))
 
 
 # Batches

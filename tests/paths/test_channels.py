@@ -8,7 +8,7 @@ from counterpath.cohort import Cohort, Grid, Scaler, fit_scaler
 from counterpath.cohort.scaling import Scale
 from counterpath.cohort.schema import Amounts, Schema, Treatment, Variable
 from counterpath.paths import INTERPOLATIONS, control_path
-from counterpath.paths.channels import history_channels, plan_channels
+from counterpath.paths.channels import ANSWERS, history_channels, plan_channels
 
 GRID = Grid(np.array([0.0, 1.0, 3.0, 10.0]))
 
@@ -39,6 +39,35 @@ def unscaled(cohort) -> Scaler:
 def values_of(cohort, interpolation, time):
     path = control_path(cohort, unscaled(cohort), GRID, window_start=np.zeros(1), interpolation=interpolation)
     return dict(zip(path.channels, path.values(np.array([[time]]))[0, 0], strict=True))
+
+
+def test_the_channels_of_a_schema_in_order(cohort):
+    outcome = ["y", "y:slope", "y:since", "y:unseen", "y:timing"]
+    answers = ["y:insulin:answered", "y:insulin:response", "y:insulin:exposure"]
+    counts = ["y:count", "time:count", "insulin:count"]
+    drug = ["insulin:count:given", "insulin:dose", "insulin:timing"]
+    names = [channel.name for channel in history_channels(cohort.schema)]
+    assert names == ["time", *outcome, *answers, "time:value", "insulin", *counts, *drug]
+    assert [channel.name for channel in plan_channels(cohort.schema)] == ["elapsed", "insulin:count", *drug[1:]]
+
+
+def test_only_treatments_with_doses_have_a_timing():
+    amounts = Amounts(usual=1.0, lowest=1.0, highest=1.0)
+    kinds = {"pill": (amounts, None), "drip": (None, amounts), "both": (amounts, amounts)}
+    treatments = tuple(Treatment(name=name, dose=dose, rate=rate) for name, (dose, rate) in kinds.items())
+    schema = Schema(time_unit="day", time_column="day", outcomes=(Variable(name="y"),), treatments=treatments)
+    for channels in (history_channels(schema), plan_channels(schema)):
+        timed = [channel.name for channel in channels if channel.role == "timing" and channel.treatment is not None]
+        assert timed == ["pill:timing", "both:timing"]
+
+
+def test_every_outcome_answers_to_every_treatment():
+    amounts = Amounts(usual=1.0, lowest=1.0, highest=1.0)
+    treatments = tuple(Treatment(name=name, dose=amounts) for name in ("a", "b", "c"))
+    outcomes = tuple(Variable(name=name) for name in ("y", "z"))
+    schema = Schema(time_unit="day", time_column="day", outcomes=outcomes, treatments=treatments)
+    found = [(c.role, c.variable, c.treatment) for c in history_channels(schema) if c.role in ANSWERS]
+    assert found == [(role, j, code) for j in range(2) for code in range(3) for role in ANSWERS]
 
 
 def test_names_that_would_coincide_say_what_they_are(cohort):

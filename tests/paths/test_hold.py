@@ -86,6 +86,21 @@ def test_an_infusion_flows_while_it_runs(value):
     np.testing.assert_allclose(infused, [0.0, 0.1, 0.2, 0.4, 0.6])
 
 
+def test_timing_says_how_much_of_their_cells_is_left(value):
+    """The outcome came at 2.0 and 2.5, in the cell from 1 to 3; the doses at 2.0 and at 5.0, in that from 3 to 10."""
+    assert [value(t, "y:timing") for t in (1.9, 2.0, 2.5, 9.0)] == [0.0, 0.0, -0.25, -0.25]
+    assert [value(t, "pill:timing") for t in (2.0, 2.1)] == [0.0, 0.0]
+    assert value(5.1, "pill:timing") == pytest.approx(5 / 7 - 0.5)
+
+
+def test_answers_are_known_from_the_record_that_shows_them(value):
+    """Between 10 at 2.0 and 14 at 2.5 a pill was given and a drip ran; what came later has not been answered."""
+    for name, before in (("pill", 0.0), ("drip", 1.0)):
+        assert [value(t, f"y:{name}:answered") for t in (1.9, 2.0, 2.5, 9.0)] == [0.0, before, 1.0, 1.0]
+        assert [value(t, f"y:{name}:response") for t in (2.0, 2.4, 2.5, 9.0)] == [0.0, 0.0, 4.0, 4.0]
+        assert [value(t, f"y:{name}:exposure") for t in (2.4, 2.5, 9.0)] == [0.0, 0.05, 0.05]  # of ten days
+
+
 def test_before_the_first_record_nothing_is_known(value):
     assert value(-1.0, "x:count") == 0.0
     assert value(-1.0, "y:unseen") == 1.0

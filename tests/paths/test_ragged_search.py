@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from counterpath.paths import ragged_search
-from counterpath.paths.ragged_search import last_present, rows_before, running_sum
+from counterpath.paths.ragged_search import last_present, rows_before, rows_before_each, running_sum
 
 LENGTHS = st.lists(st.integers(0, 9), min_size=1, max_size=5)
 
@@ -20,6 +20,18 @@ def test_rows_before_counts_as_searchsorted_does_for_each_patient(lengths, data,
     found = rows_before(offsets, np.concatenate(times), queries, side=side)
     expected = [np.searchsorted(t, q, side=side) for t, q in zip(times, queries, strict=True)]
     np.testing.assert_array_equal(found, np.array(expected))
+
+
+@given(lengths=LENGTHS, data=st.data(), side=st.sampled_from(["left", "right"]))
+def test_rows_before_each_counts_among_the_rows_of_the_querys_own_patient(lengths, data, side):
+    """Patients in any order, some of them several times and some never."""
+    times = [np.sort(data.draw(hnp.arrays(np.float64, n, elements=st.integers(0, 6).map(float)))) for n in lengths]
+    patient = np.array(data.draw(st.lists(st.integers(0, len(lengths) - 1), max_size=9)), dtype=np.int64)
+    queries = data.draw(hnp.arrays(np.float64, len(patient), elements=st.integers(-1, 7).map(float)))
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    found = rows_before_each(offsets, np.concatenate(times), patient, queries, side=side)
+    expected = [np.searchsorted(times[p], query, side=side) for p, query in zip(patient, queries, strict=True)]
+    np.testing.assert_array_equal(found, np.array(expected, dtype=np.int64))
 
 
 @given(lengths=LENGTHS, data=st.data())

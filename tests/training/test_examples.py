@@ -7,12 +7,16 @@ import pytest
 from small_models import small_bncde
 
 import counterpath as cp
+from counterpath.cohort.cuts import events_from
+from counterpath.estimators.neural import DATA_SEED
+from counterpath.paths import control_path
 from counterpath.training import Clock, tabulate
 from counterpath.training.examples import candidate_cuts
 
 HORIZON = 5.0
 DAILY = cp.simulate_tumor_growth(30, seed=0).cohort
 CONTINUOUS = cp.simulate_tumor_growth(30, seed=0, continuous=True).cohort
+SCALES = ("first_scale", "step_scale", "plan_step_scale", "plan_level_scale")
 COHORTS = {"daily": DAILY, "continuous": CONTINUOUS}
 
 
@@ -195,6 +199,60 @@ def test_outcomes_later_than_a_short_lookback_are_learnt_from():
     late = found.times[patient, cut] - start > 10.0
     assert late.mean() > 0.5
     assert np.all(np.asarray(examples.targets.shares[late]).sum(axis=(1, 2, 3)) > 0)
+
+
+# The state that carries the path
+
+
+@pytest.mark.parametrize("cohort", COHORTS.values(), ids=COHORTS)
+def test_the_carried_part_of_the_state_at_a_cut_is_the_path_there(cohort):
+    """X(cut) in units of the usual size of each channel, and after it what is static."""
+    model = prepared(cohort)
+    tabulation, clock = model.tabulation_, Clock.of(model.tabulation_)
+    found, inputs = cuts_of(cohort, model), examples_of(cohort, model).inputs
+    start = first_and_last(cohort)[0]
+    path = control_path(cohort, tabulation.scaler, tabulation.grid, window_start=start)
+    channels = len(path.channels)
+    expected = path.values(found.times) / tabulation.first_scale[:channels]
+    for patient in (0, 11, 29):
+        states = hidden_at_cuts(
+            model.networks_[0], jax.tree.map(lambda leaf, p=patient: leaf[p : p + 1], inputs), clock
+        )
+        carried = states[:, model.architecture.hidden :]
+        # Sixty sums in single precision.
+        np.testing.assert_allclose(carried[:, :channels], expected[patient], rtol=1e-3, atol=2e-4)
+        static = np.broadcast_to(inputs.first[patient, channels:], carried[:, channels:].shape)
+        np.testing.assert_array_equal(carried[:, channels:], static)
+
+
+@pytest.mark.parametrize("cohort", COHORTS.values(), ids=COHORTS)
+def test_what_is_carried_has_size_one_over_the_window_and_over_the_plan(cohort):
+    """Root mean square of what is not zero; what is static counts where the window starts."""
+    model = prepared(cohort)
+    found = candidate_cuts(cohort, model.tabulation_.grid, HORIZON, "many", np.random.default_rng([DATA_SEED, 0]))
+    plain = replace(model.tabulation_, **{name: np.ones_like(getattr(model.tabulation_, name)) for name in SCALES})
+    history = plain.windows(cohort, found.times)
+    channels = history.steps.shape[-1]
+    levels = history.first[:, None, :channels] + np.cumsum(history.steps, axis=1)
+    given = cohort.events.take(np.repeat(np.arange(len(cohort)), found.times.shape[1]))
+    plan = plain.plans(events_from(given, found.times.ravel()), found.elapsed.reshape(found.times.size, -1))
+    for values, scale in (
+        (levels, model.tabulation_.first_scale[:channels]),
+        (history.first[:, channels:], model.tabulation_.first_scale[channels:]),
+        (np.cumsum(plan.steps, axis=1), model.tabulation_.plan_level_scale),
+    ):
+        flat = (values / scale).reshape(-1, len(scale))
+        moved = np.count_nonzero(flat, axis=0)
+        size = np.sqrt(np.sum(flat**2, axis=0) / np.maximum(moved, 1))
+        np.testing.assert_allclose(size, moved > 0, rtol=1e-9)
+        assert np.mean(moved > 0) > 0.5
+
+
+@pytest.mark.parametrize("plain_path", [True, False])
+def test_a_plain_path_is_not_carried(plain_path):
+    fields = prepared(DAILY, plain_path=plain_path).network_
+    assert (fields.encoder_field.carry is None) == plain_path
+    assert (fields.decoder_field.carry is None) == plain_path
 
 
 # Nothing after a cut enters

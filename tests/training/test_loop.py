@@ -1,3 +1,4 @@
+from copy import copy
 from dataclasses import replace
 
 import equinox as eqx
@@ -7,10 +8,11 @@ import numpy as np
 import pytest
 from small_models import fit_small, leaves_of, small_bncde, small_study, small_tecde
 
+import counterpath as cp
 from counterpath.estimators.joint_fit import fit_members
 from counterpath.training import Clock, TrainingError, tabulate, train
 from counterpath.training.loop import spread_cuts
-from counterpath.training.steps import Problem, validation_score
+from counterpath.training.steps import Problem, best_noise_scale, validation_score
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +40,28 @@ def examples_of(model):
 def train_again(model, *, network=None, change=lambda examples: examples):
     """The loop alone, from the model's start or from another network, on changed examples."""
     examples, held = examples_of(model)
-    network = network or model.new_network(model.tabulation_)
+    network = network or model.new_network(model.tabulation_, model.seed)
     clock = Clock.of(model.tabulation_)
     return train([network], change(examples), held, clock, model.training, seeds=[model.seed])
 
 
-def score(model, network):
-    """The validation score of a network, computed apart from the loop."""
+def on_validation(function, model, network):
+    """A function of the validation patients and a network, computed apart from the loop."""
     held = spread_cuts(examples_of(model)[1], model.training.validation_cuts)
     parameters, rest = eqx.partition(jax.tree.map(lambda leaf: leaf[None], network), eqx.is_inexact_array)
     clock = Clock.of(model.tabulation_)
     problem = Problem(held.inputs, held.targets, clock, held.outcomes, rest, model.training)
-    return float(validation_score(problem, jax.random.key(0), parameters)[0])
+    return function(problem, jax.random.key(0), parameters)[0]
+
+
+def score(model, network):
+    """The validation score of a network."""
+    return float(on_validation(validation_score, model, network))
+
+
+def with_noise_of_training(network):
+    """The network before the size of its noise was chosen."""
+    return eqx.tree_at(lambda network: network.outcome_head.noise_scale, network, replace_fn=jnp.ones_like)
 
 
 def same(ours, theirs):
@@ -62,7 +74,7 @@ def same(ours, theirs):
 @pytest.mark.parametrize("which", ["fitted", "fixed"])
 def test_training_improves_the_validation_score(which, request):
     model = request.getfixturevalue(which)
-    untrained = score(model, model.new_network(model.tabulation_))
+    untrained = score(model, model.new_network(model.tabulation_, model.seed))
     assert model.history_["validation"].max() > untrained + 0.1
 
 
@@ -83,9 +95,61 @@ def test_training_stops_when_patience_is_exhausted(stopped):
 
 @pytest.mark.parametrize("which", ["fitted", "stopped"])
 def test_the_state_with_the_best_score_is_kept(which, request):
-    """For the one that was stopped, it is not the last."""
+    """For the one that was stopped, it is not the last. Scores of epochs are with the noise of training."""
     model = request.getfixturevalue(which)
-    assert score(model, model.networks_[0]) == pytest.approx(model.history_["validation"].max(), abs=1e-6)
+    assert score(model, with_noise_of_training(model.networks_[0])) == pytest.approx(
+        model.history_["validation"].max(), abs=1e-6
+    )
+
+
+# The size of the noise, and what is not learned
+
+
+@pytest.mark.parametrize("which", ["fitted", "fixed"])
+def test_the_noise_of_the_best_state_is_the_one_that_suits_validation_patients(which, request):
+    model = request.getfixturevalue(which)
+    plain = with_noise_of_training(model.networks_[0])
+    scale = model.networks_[0].outcome_head.noise_scale
+    np.testing.assert_array_equal(scale, on_validation(best_noise_scale, model, plain))
+    assert abs(float(scale[0]) - 1) > 0.01  # it was chosen, and is not where it started
+
+
+def test_predictions_have_the_chosen_noise(fixed):
+    """Each component's std is multiplied by it, and its mean stays."""
+    history, scale = small_study()[1].until(30.0, ended="drop"), float(fixed.networks_[0].outcome_head.noise_scale[0])
+    ask = lambda model: model.components(history, cp.Plan.none(), np.array([1.0, 4.0]), 8, 0)  # noqa: E731
+    mean, std = ask(fixed)
+    plain = copy(fixed)
+    plain.networks_ = (with_noise_of_training(fixed.networks_[0]),)
+    plain_mean, plain_std = ask(plain)
+    np.testing.assert_array_equal(mean, plain_mean)
+    np.testing.assert_allclose(std, scale * plain_std, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"fits_noise": False}, {"outcome_noise": False}], ids=str)
+def test_noise_that_is_not_fitted_stays_as_it_was_learned(options):
+    model = fit_small(small_tecde(epochs=2, **options))
+    np.testing.assert_array_equal(model.networks_[0].outcome_head.noise_scale, 1.0)
+
+
+def test_members_that_are_trained_at_once_get_noise_of_their_own():
+    together = [small_tecde(seed=seed) for seed in (0, 1)]
+    learn, held = small_study()
+    fit_members(together, [learn], [held], progress=False)
+    scales = [float(member.networks_[0].outcome_head.noise_scale[0]) for member in together]
+    for member, scale in zip(together, scales, strict=True):
+        assert on_validation(best_noise_scale, member, with_noise_of_training(member.networks_[0])) == pytest.approx(
+            scale
+        )
+    assert scales[0] != scales[1]
+
+
+@pytest.mark.parametrize("which", ["fitted", "fixed", "stopped"])
+def test_what_the_state_carries_is_not_changed_by_training(which, request):
+    model = request.getfixturevalue(which)
+    fields = model.networks_[0].encoder_field, model.networks_[0].decoder_field
+    for field, rows in zip(fields, model.tabulation_.carried_units(), strict=True):
+        np.testing.assert_array_equal(field.carry, rows)
 
 
 # Divergence
@@ -113,7 +177,9 @@ def test_steps_that_are_not_finite_are_left_out_and_counted(fixed):
     np.testing.assert_allclose(trained.history["bad_steps"], 1 / 6, rtol=1e-6)
     assert trained.history["log_likelihood"].is_finite().all()
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(eqx.filter(trained.networks[0], eqx.is_array)))
-    assert trained.scores[0] > score(fixed, fixed.new_network(fixed.tabulation_)) + 0.1  # the others are learnt from
+    assert (
+        trained.scores[0] > score(fixed, fixed.new_network(fixed.tabulation_, fixed.seed)) + 0.1
+    )  # the others are learnt from
 
 
 def test_validation_without_a_predictable_outcome_is_an_error():

@@ -1,0 +1,145 @@
+"""The size of the noise, chosen after training so that the mixture over draws describes validation outcomes best."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm, t
+from small_networks import DURATIONS, PLAN_DURATIONS, START, small_inputs, small_sizes, with_drift
+
+from counterpath.models import Targets, build_network
+from counterpath.models.head import SMALLEST_STD
+from counterpath.models.likelihood import STUDENT_DEGREES
+from counterpath.training import Clock, TrainingSettings
+from counterpath.training.steps import NOISE_DRAWS, NOISE_SCALES, Problem, best_noise_scale
+
+PATIENTS, CUTS, HORIZONS = 60, 2, 2
+KEY = jax.random.key(3)
+INPUTS = small_inputs(PATIENTS, cuts=CUTS, horizons=HORIZONS)
+CLOCK = Clock(DURATIONS, PLAN_DURATIONS)
+SCALES = np.asarray(NOISE_SCALES, dtype=np.float64)
+DENSITIES = {"normal": norm.logpdf, "student_t": lambda y, mean, std: t.logpdf(y, STUDENT_DEGREES, mean, std)}
+
+
+def settings(likelihood="normal"):
+    return TrainingSettings(
+        steps=1,
+        epochs=1,
+        batch_size=1,
+        cuts_per_step=1,
+        draws=1,
+        learning_rate=0.0,
+        drift_learning_rate=0.0,
+        readout_learning_rate=0.0,
+        schedule="constant",
+        patience=None,
+        likelihood=likelihood,
+    )
+
+
+@eqx.filter_jit
+def means_and_stds(network, key):
+    keys = jax.random.split(key, NOISE_DRAWS)
+    return network.outcomes(INPUTS, keys, DURATIONS, PLAN_DURATIONS)[:2]
+
+
+def with_std(network, *stds):
+    """The same means, and for every patient the same std of each outcome."""
+    last = network.outcome_head.network.layers[-1]
+    raw = np.log(np.expm1(np.array(stds) - SMALLEST_STD))
+    weight, bias = last.weight.at[2:].set(0.0), last.bias.at[2:].set(jnp.asarray(raw, jnp.float32))
+    parts = lambda n: [n.outcome_head.network.layers[-1].weight, n.outcome_head.network.layers[-1].bias]  # noqa: E731
+    return eqx.tree_at(parts, network, [weight, bias])
+
+
+@pytest.fixture(scope="module")
+def toy():
+    """Two outcomes, each about the mean of one of many draws, with a noise larger than the spread of the means.
+
+    The head's std of the first is what the objective asks for. That of the second is three quarters of the noise.
+    """
+    network = with_drift(build_network(small_sizes(outcomes=2), START, key=jax.random.key(0)))
+    means, _ = (np.asarray(part, dtype=np.float64) for part in means_and_stds(network, KEY))
+    rng = np.random.default_rng(0)
+    shape = means.shape[1:]
+    truth = np.take_along_axis(means, rng.integers(NOISE_DRAWS, size=(1, *shape)), axis=0)[0]
+    noise = 1.5 * np.sqrt(means.var(axis=0).mean(axis=(0, 1, 2)))
+    changes = truth + noise * rng.normal(size=shape)
+    shares = rng.uniform(0.5, 1.0, size=shape)
+    asked_for = np.sqrt(
+        np.average((changes - means) ** 2, axis=(0, 1, 2, 3), weights=np.tile(shares, (64, 1, 1, 1, 1)))
+    )
+    # What has no share does not count, however far away it is.
+    shares[:5], changes[:5] = 0.0, 1e3
+    return with_std(network, asked_for[0], 0.75 * noise[1]), changes, shares, noise
+
+
+def chosen(network, changes, shares, likelihood="normal", members=None):
+    """By the library, for one network or for several."""
+    cuts = jnp.full(PATIENTS, CUTS, dtype=jnp.int32)
+    targets = Targets(jnp.asarray(changes, jnp.float32), jnp.asarray(shares, jnp.float32), cuts)
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(members or [network]))
+    parameters, rest = eqx.partition(stacked, eqx.is_inexact_array)
+    problem = Problem(INPUTS, targets, CLOCK, jnp.sum(targets.shares), rest, settings(likelihood))
+    return np.asarray(best_noise_scale(problem, KEY, parameters))
+
+
+def scores_of(network, changes, shares, likelihood, *, mixture):
+    """In numpy, for each candidate and outcome: of the mixture over draws, or averaged over draws."""
+    mean, std = (np.asarray(part, dtype=np.float64) for part in means_and_stds(network, KEY))
+    rows = []
+    for scale in SCALES:
+        densities = DENSITIES[likelihood](changes, mean, scale * std)
+        each = logsumexp(densities, axis=0) - np.log(len(densities)) if mixture else densities.mean(axis=0)
+        rows.append(np.sum(each * shares, axis=(0, 1, 2)))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("likelihood", DENSITIES)
+def test_no_candidate_describes_the_outcomes_better(toy, likelihood):
+    network, changes, shares, _ = toy
+    found = chosen(network, changes, shares, likelihood)
+    assert found.shape == (1, 2)
+    scores = scores_of(network, changes, shares, likelihood, mixture=True)
+    for outcome, scale in enumerate(found[0]):
+        (index,) = np.flatnonzero(scale == SCALES)
+        assert scores[index, outcome] > scores[:, outcome].max() - 1e-5 * np.abs(scores[:, outcome]).max()
+        assert 0 < index < len(SCALES) - 1
+
+
+def test_a_mixture_that_is_too_wide_gets_less_noise_and_one_that_is_too_narrow_more(toy):
+    """And the noise comes out as it is, to the error of estimating it from so few outcomes."""
+    network, changes, shares, noise = toy
+    found = chosen(network, changes, shares)[0]
+    assert found[0] < 0.9
+    assert found[1] > 1.1
+    std = np.asarray(means_and_stds(network, KEY)[1])[0, 0, 0, 0]
+    np.testing.assert_allclose(found * std, noise, rtol=0.25)
+
+
+def test_the_objective_itself_would_have_kept_the_noise_that_pays_for_the_spread_of_the_means(toy):
+    """Averaged over draws, the log density of the first outcome is largest at the std that the head has already."""
+    network, changes, shares, _ = toy
+    averaged = scores_of(network, changes, shares, "normal", mixture=False)[:, 0]
+    mixture = scores_of(network, changes, shares, "normal", mixture=True)[:, 0]
+    assert SCALES[averaged.argmax()] == pytest.approx(1.0, abs=0.05)
+    assert SCALES[mixture.argmax()] < 0.9
+
+
+def test_members_get_their_own(toy):
+    """Ten candidates are a factor of 1.28: with so much more noise in the head, so much less of it is chosen."""
+    network, changes, shares, _ = toy
+    factor = SCALES[10] / SCALES[0]
+    std = np.asarray(means_and_stds(network, KEY)[1])[0, 0, 0, 0]
+    found = chosen(None, changes, shares, members=[network, with_std(network, *(factor * std))])
+    np.testing.assert_allclose(found[0], chosen(network, changes, shares)[0], rtol=1e-6)
+    np.testing.assert_allclose(found[1] * factor, found[0], rtol=0.03)  # to one candidate
+
+
+@pytest.mark.parametrize(("factor", "end"), [(100.0, 0.5), (0.01, 2.0)])
+def test_the_noise_changes_by_at_most_a_factor_of_two(toy, factor, end):
+    network, changes, shares, noise = toy
+    spread = with_std(network, *(factor * noise + SMALLEST_STD))
+    np.testing.assert_allclose(chosen(spread, changes, shares)[0], end)
