@@ -250,7 +250,7 @@ def test_what_is_carried_has_size_one_over_the_window_and_over_the_plan(cohort):
 
 @pytest.mark.parametrize("plain_path", [True, False])
 def test_a_plain_path_is_not_carried(plain_path):
-    fields = prepared(DAILY, plain_path=plain_path).network_
+    fields = prepared(DAILY, plain_path=plain_path).networks_[0]
     assert (fields.encoder_field.carry is None) == plain_path
     assert (fields.decoder_field.carry is None) == plain_path
 

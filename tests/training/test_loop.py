@@ -81,7 +81,7 @@ def test_training_improves_the_validation_score(which, request):
 def test_history_has_a_row_per_epoch(fitted):
     history = fitted.history_
     assert history["epoch"].to_list() == list(range(1, 31))
-    assert history.columns == ["epoch", "log_likelihood", "kl", "bad_steps", "validation", "seconds"]
+    assert history.columns == ["posterior", "epoch", "log_likelihood", "kl", "bad_steps", "validation", "seconds"]
     assert history["seconds"].is_sorted()
     assert history.select("log_likelihood", "kl", "validation").null_count().row(0) == (0, 0, 0)
     assert history["bad_steps"].max() == 0.0
