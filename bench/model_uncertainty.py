@@ -1,0 +1,129 @@
+"""Does the model know what it does not know? Its spread beside its true error, as the oracle tells it.
+
+    python -m bench.model_uncertainty fit PATIENTS [--large]    one fit, and its errors
+    python -m bench.model_uncertainty page                      docs/results/model-uncertainty.json and its page
+
+Error and spread are of the mean on the model's scale: error against the oracle's mean, spread over draws of the
+weights. They are measured where the model has learned (other patients, plans as given), for a plan that nobody got
+(both treatments every day), and for histories that nobody had (visits that almost only large tumours get).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from scipy.stats import spearmanr
+
+import counterpath as cp
+from bench.engine_table import CUT_DAYS, HORIZONS, world
+from bench.provenance import provenance, write_result
+
+TRAIN_SEED, VALIDATION_SEED, TEST_SEED = 40_000, 45_000, 50_000
+TEST = 500
+UNSEEN_GAMMA = 8.0
+DRAWS, ORACLE_DRAWS = 100, 1_000
+SITUATIONS = ("as in training", "unseen plan", "unseen histories")
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+Folder = typer.Option(Path("model-uncertainty"), "--to")
+
+
+def situations() -> dict[str, tuple[Any, cp.Plan, Any]]:
+    """Histories, plan and world of each."""
+    usual = world("randomised", TEST, TEST_SEED)
+    rare = cp.simulate_tumor_growth(TEST, seed=TEST_SEED, observation_gamma=UNSEEN_GAMMA)
+    both = cp.Plan.repeat("chemotherapy", every=1.0, times=5) + cp.Plan.repeat("radiotherapy", every=1.0, times=5)
+    today = usual.cohort.until(CUT_DAYS)
+    found = (
+        (today, cp.Plan.observed(usual.cohort), usual.truth.settings),
+        (today, both, usual.truth.settings),
+        (rare.cohort.until(CUT_DAYS), cp.Plan.observed(rare.cohort), rare.truth.settings),
+    )
+    return dict(zip(SITUATIONS, found, strict=True))
+
+
+@app.command()
+def fit(patients: int, large: bool = False, folder: Path = Folder) -> None:
+    """Train on so many patients and measure."""
+    record = provenance(f"python -m bench.model_uncertainty fit {patients}{' --large' if large else ''}")
+    train = world("randomised", patients, TRAIN_SEED).cohort
+    validation = world("randomised", max(patients // 10, 50), VALIDATION_SEED).cohort
+    model = (cp.BNCDE.large if large else cp.BNCDE)(5.0).fit(train, validation)
+    untrained = (cp.BNCDE.large if large else cp.BNCDE)(5.0)
+    untrained.tabulation_, untrained.schema = model.tabulation_, model.schema
+    untrained.networks_ = tuple(untrained.new_network(model.tabulation_, seed) for seed in untrained.network_seeds)
+    variable = model.tabulation_.scaler.variables[0]
+    rows, errors, spreads = {}, [], []
+    for name, (today, plan, settings) in situations().items():
+        oracle = cp.Oracle(settings, workers=os.cpu_count()).fit(today)
+        drawn = oracle.predict(today, plan, horizons=HORIZONS.tolist(), draws=ORACLE_DRAWS).draws
+        best = variable.forward(drawn).mean(axis=0)
+        means, _ = model.components(today, plan, HORIZONS, DRAWS, 0)
+        error, spread = means.mean(axis=0) - best, means.std(axis=0, ddof=1)
+        start = untrained.components(today, plan, HORIZONS, DRAWS, 0)[0].std(axis=0, ddof=1)
+        rows[name] = {
+            "error": rms(error),
+            "spread": rms(spread),
+            "untrained_spread": rms(start),
+            "error_over_spread_by_horizon": [rms(error[:, i]) / rms(spread[:, i]) for i in range(len(HORIZONS))],
+        }
+        errors.append(np.abs(error).ravel())
+        spreads.append(spread.ravel())
+    usual = rows[SITUATIONS[0]]
+    for row in rows.values():
+        for key in ("error", "spread", "untrained_spread"):
+            row[f"{key}_over_usual"] = row[key] / usual[key]
+        row["error_over_spread"] = row["error"] / row["spread"]
+    ranks = spearmanr(np.concatenate(errors), np.concatenate(spreads)).statistic
+    content = record | {"patients": patients, "model": "BNCDE.large" if large else "BNCDE", "situations": rows}
+    content["rank_correlation_of_error_and_spread"] = float(ranks)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{content['model']}.{patients}.json"
+    (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(content, indent=2))
+
+
+def rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def page_of(cells: list[dict[str, Any]]) -> str:
+    parts = [
+        "# Does the model know what it does not know?\n\n"
+        "Error is that of the model's mean against the oracle's, spread that of the mean over draws of the weights, "
+        "both as root mean squares on the model's scale over Δ = 1…5. Their ratio is 1 for a model that knows itself. "
+        "Unseen plan: both treatments every day. Unseen histories: visits that almost only large tumours get. The "
+        "columns with × are relative to patients and plans as in training; an untrained network shows how much of the "
+        "growth is mere distance from the data.\n\n"
+        "| model | patients | situation | error | spread | error ÷ spread | error × | spread × | untrained spread × |\n"
+        "|---|---|---|---|---|---|---|---|---|\n"
+    ]
+    for cell in cells:
+        for name, row in cell["situations"].items():
+            parts.append(
+                f"| {cell['model']} | {cell['patients']:,} | {name} | {row['error']:.4f} | {row['spread']:.4f} "
+                f"| {row['error_over_spread']:.2f} | {row['error_over_usual']:.1f} | {row['spread_over_usual']:.1f} "
+                f"| {row['untrained_spread_over_usual']:.1f} |\n"
+            )
+    ranks = "; ".join(
+        f"{c['model']}, {c['patients']:,}: {c['rank_correlation_of_error_and_spread']:.2f}" for c in cells
+    )
+    parts.append(f"\nRank correlation of error and spread over all situations: {ranks}.\n")
+    return "".join(parts)
+
+
+@app.command()
+def page(folder: Path = Folder) -> None:
+    """The page, from the cells that are there."""
+    cells = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    cells.sort(key=lambda cell: (cell["model"], cell["patients"]))
+    write_result("model-uncertainty", {"cells": cells}, page_of(cells))
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,69 @@
+"""The table of the engine: what is measured against the oracle is measured right, and the page says what is missing."""
+
+import numpy as np
+import pytest
+from small_models import fit_small, small_bncde
+
+import counterpath as cp
+from bench import engine_table, model_uncertainty
+
+
+@pytest.fixture(scope="module")
+def cell():
+    """A small model that stands in for the oracle as well."""
+    model, test = fit_small(small_bncde()), cp.simulate_tumor_growth(12, seed=3)
+    today, plan = test.cohort.until(engine_table.CUT_DAYS), cp.Plan.observed(test.cohort)
+    limit = model.predict(today, plan, horizons=engine_table.HORIZONS.tolist(), draws=engine_table.DRAWS).draws
+    found = engine_table.scores(model, test, limit, scale=100.0)
+    return {
+        "variant": "arms",
+        "model": "BNCDE",
+        "device": "a device",
+        "commit": "0123456789abcdef",
+        "training_seconds": 12.0,
+        "fits": [found, found],
+    }
+
+
+def test_a_model_that_is_the_oracle_has_ratios_of_one(cell):
+    for row in cell["fits"][0]["horizons"]:
+        assert row["crps_over_oracle"] == pytest.approx(1.0)
+        assert row["width_over_oracle_95%"] == pytest.approx(1.0)
+        assert 0.0 <= row["coverage_95%"] <= row["coverage_99%"] <= 1.0
+
+
+def test_error_and_spread_are_on_the_models_scale():
+    model, test = fit_small(small_bncde()), cp.simulate_tumor_growth(12, seed=3)
+    asked = (test.cohort.until(50.0), cp.Plan.none(), engine_table.HORIZONS)
+    means, _ = model.components(*asked, 100, 0)
+    variable = model.tabulation_.scaler.variables[0]
+    shifted = np.broadcast_to(variable.inverse(means.mean(axis=0) + 0.25), (3, *means.shape[1:]))
+    ratio = engine_table.error_over_spread(model, *asked, shifted)
+    np.testing.assert_allclose(ratio, 0.25 / np.sqrt(means.var(axis=0, ddof=1).mean(axis=0)), rtol=1e-4)
+
+
+def test_the_page_has_a_row_per_cell_and_names_what_is_missing(cell):
+    text = engine_table.page_of({"cells": [cell], "found": {("arms", "BNCDE")}})
+    assert "| BNCDE | 1.00, 1.00, 1.00, 1.00, 1.00 |" in text
+    missing = text.split("Not measured yet: ")[1]
+    assert "arms: BNCDE;" not in missing
+    assert "randomised-continuous: DeepEnsemble" in missing
+
+
+def test_ensembles_are_fitted_together_as_alone():
+    train, validation = (cp.simulate_tumor_growth(n, seed=s).cohort for n, s in ((20, 0), (6, 1)))
+    small = {"hidden": 3, "field_widths": (4,), "epochs": 2, "batch_size": 4, "cuts_per_step": 2, "draws": 1}
+    make = lambda: cp.DeepEnsemble(cp.TECDE(5.0, outcome_noise=True, **small), members=2)  # noqa: E731
+    alone = make().fit(train, validation, progress=False)
+    together = [make(), make()]
+    engine_table.fit_together(together, [train, train], [validation, validation])
+    today = validation.until(30.0, ended="drop")
+    ask = lambda model: model.predict(today, cp.Plan.none(), horizons=[2.0], draws=20).draws  # noqa: E731
+    np.testing.assert_allclose(ask(together[1]), ask(alone), rtol=1e-3)
+
+
+def test_situations_differ_where_they_say():
+    (today, observed, _), (same, both, _), (rare, _, _) = model_uncertainty.situations().values()
+    assert today is same
+    assert both.resolve(today).rows == 10 * len(today) != observed.resolve(today).rows
+    assert rare.records.rows < 0.6 * today.records.rows
