@@ -74,7 +74,7 @@ def _our_scores(model, train, test) -> Iterator[tuple[float, float]]:
     parameters, rest = eqx.partition(model.new_network(tabulation), eqx.is_inexact_array)
     one_member = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=leaf.dtype)[None], parameters)
     optimiser = optimiser_for(settings, examples.patients)
-    progress = Progress(one_member, jax.vmap(optimiser.init)(one_member))
+    progress = Progress(one_member, jax.vmap(optimiser.init)(one_member), jnp.zeros(1, dtype=jnp.int32))
     problem = Problem(examples.inputs, examples.targets, clock, examples.outcomes, rest, settings)
     seconds = 0.0
     for key in jax.random.split(jax.random.key(0), settings.epochs_for(examples.patients)):

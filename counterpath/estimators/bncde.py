@@ -60,6 +60,7 @@ class BNCDE(NeuralEstimator):
         drift_learning_rate: float = 1e-3,
         readout_learning_rate: float = 5e-3,
         schedule: Literal["cosine", "constant"] = "cosine",
+        kl_ramp: float = 0.5,
         increments: Increments = "two-point",
         patience: int | None = None,
         fits_noise: bool = True,
@@ -104,6 +105,7 @@ class BNCDE(NeuralEstimator):
             drift_learning_rate: Of the drift networks.
             readout_learning_rate: Of embedding and head.
             schedule: `cosine` after a warm-up, or `constant`.
+            kl_ramp: Share of training over which the KL comes in: the means learn before the weights spread.
             increments: Of Brownian motion: `gaussian` or `two-point`.
             patience: Validation scores without improvement after which training stops; None: never.
             fits_noise: After training, choose the size of the noise on validation patients.
@@ -138,6 +140,7 @@ class BNCDE(NeuralEstimator):
             drift_learning_rate=drift_learning_rate,
             readout_learning_rate=readout_learning_rate,
             schedule=schedule,
+            kl_ramp=kl_ramp,
             patience=patience,
             fits_noise=fits_noise,
             temperature=temperature,
@@ -201,6 +204,7 @@ class BNCDE(NeuralEstimator):
             drift_learning_rate=1e-4,
             readout_learning_rate=1e-3,
             schedule="constant",
+            kl_ramp=0.0,
             patience=10,
             fits_noise=False,
         )

@@ -124,7 +124,7 @@ def train(
     # A weakly typed start would be compiled once more as soon as it has become an ordinary array.
     parameters = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), parameters)
     optimiser = optimiser_for(settings, examples.patients)
-    progress = Progress(parameters, jax.vmap(optimiser.init)(parameters))
+    progress = Progress(parameters, jax.vmap(optimiser.init)(parameters), jnp.zeros(len(networks), dtype=jnp.int32))
     # The epoch's buffers are given to the next; what is kept must be a copy.
     run = Run(progress, jax.tree.map(jnp.copy, parameters), np.full(len(networks), -np.inf))
     if checkpoint is not None:
@@ -150,7 +150,8 @@ def train(
         scores = None
         if run.epoch % every == 0 or run.epoch == epochs:
             scores = np.asarray(validation_score(held, score_key, run.progress.parameters), dtype=np.float64)
-            _keep_best(run, scores)
+            if run.epoch >= settings.kl_ramp * epochs:  # before, it is no posterior yet
+                _keep_best(run, scores)
         seconds = time.perf_counter() - began
         for member, (log_likelihood, kl, bad) in enumerate(values):
             run.history.append(

@@ -34,6 +34,7 @@ class TrainingSettings:
         validation_draws: Of the weights, for the score that decides about stopping.
         validation_cuts: Of each validation patient, spread over their candidates.
         warmup: Share of all steps.
+        kl_ramp: Share of all steps over which the KL comes in: the means learn before the weights spread.
         clip: Largest norm of a gradient.
         bad_steps: Share of steps of an epoch that may be non-finite before training stops.
     """
@@ -56,6 +57,7 @@ class TrainingSettings:
     validation_draws: int = 16
     validation_cuts: int = 8
     warmup: float = 0.03
+    kl_ramp: float = 0.0
     clip: float = 1.0
     bad_steps: float = 0.2
 

@@ -75,10 +75,12 @@ class Progress(eqx.Module):
     Attributes:
         parameters: Of the network.
         optimiser: Its state.
+        step: How many steps were taken.
     """
 
     parameters: Any  # a NeuralCDE without what does not change
     optimiser: Any
+    step: Int[Array, "*members"]
 
 
 def optimiser_for(settings: TrainingSettings, patients: int) -> optax.GradientTransformation:
@@ -140,7 +142,9 @@ def _member_epoch(problem, clock, outcomes, inputs, targets, key, progress):
     order_key, step_key = jax.random.split(key)
     order = jax.random.permutation(order_key, patients)[: steps * batch_size].reshape(steps, batch_size)
 
-    def objective(parameters, batch, draw_key):
+    ramp = settings.kl_ramp * settings.epochs_for(patients) * steps
+
+    def objective(parameters, batch, draw_key, number):
         network = eqx.combine(parameters, problem.rest)
         log_likelihood, kl = evidence_bound(
             network,
@@ -154,19 +158,20 @@ def _member_epoch(problem, clock, outcomes, inputs, targets, key, progress):
             key=draw_key,
         )
         likelihood = log_likelihood * (patients / batch_size) / outcomes
-        return kl / outcomes - likelihood / settings.temperature, (likelihood, kl)
+        counts = jnp.minimum(number / ramp, 1.0) if ramp else 1.0
+        return counts * kl / outcomes - likelihood / settings.temperature, (likelihood, kl)
 
     def step(state, chosen_and_key):
         chosen, own_key = chosen_and_key
         cut_key, draw_key = jax.random.split(own_key)
         batch = draw_batch(inputs, targets, chosen, settings.cuts_per_step, cut_key)
         (loss, (likelihood, kl)), gradient = jax.value_and_grad(objective, has_aux=True)(
-            state.parameters, batch, draw_key
+            state.parameters, batch, draw_key, state.step
         )
         good = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(gradient))
         gradient = jax.tree.map(lambda g: jnp.where(good, g, 0.0), gradient)
         updates, optimiser_state = optimiser.update(gradient, state.optimiser, state.parameters)
-        after = Progress(optax.apply_updates(state.parameters, updates), optimiser_state)
+        after = Progress(optax.apply_updates(state.parameters, updates), optimiser_state, state.step + 1)
         kept = jax.tree.map(lambda new, old: jnp.where(good, new, old), after, state)
         return kept, jnp.stack([jnp.where(good, likelihood, 0.0), jnp.where(good, kl, 0.0), good])
 

@@ -215,7 +215,9 @@ def test_training_itself_climbs_the_objective_of_the_data_set(batch_size, cuts_p
     expected = eqx.filter_jit(bound)(eqx.combine(parameters, rest), Batch(INPUTS, TARGETS), KEY)[0] / outcomes
     settings = replace(STILL, batch_size=batch_size, cuts_per_step=cuts_per_step)
     many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (members, *leaf.shape)).copy(), parameters)
-    progress = Progress(many, jax.vmap(optimiser_for(settings, len(CUTS)).init)(many))
+    progress = Progress(
+        many, jax.vmap(optimiser_for(settings, len(CUTS)).init)(many), jnp.zeros(members, dtype=jnp.int32)
+    )
     keys = jax.random.split(jax.random.key(4), members)
     clock, number = Clock(DURATIONS, PLAN_DURATIONS), jnp.asarray(outcomes, jnp.float32)
     problem = Problem(INPUTS, TARGETS, clock, number, rest, settings)

@@ -102,6 +102,22 @@ def test_the_state_with_the_best_score_is_kept(which, request):
     )
 
 
+@pytest.fixture(scope="module")
+def ramped():
+    return fit_small(small_bncde(kl_ramp=0.5))
+
+
+def test_while_the_kl_comes_in_it_holds_back_less(ramped, fitted):
+    """The first step is the same but for the KL, which counts nothing there; then the means move on more freely."""
+    early = [model.history_["kl"][4] for model in (ramped, fitted)]
+    assert early[0] > early[1]
+
+
+def test_no_state_is_kept_before_the_kl_counts_in_full(ramped):
+    late = ramped.history_.filter(ramped.history_["epoch"] >= 15)["validation"].max()
+    assert score(ramped, with_noise_of_training(ramped.networks_[0])) == pytest.approx(late, abs=1e-6)
+
+
 # The size of the noise, and what is not learned
 
 
