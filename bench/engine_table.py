@@ -172,8 +172,13 @@ def error_over_spread(model: Any, today: Any, plan: Any, horizons: np.ndarray, l
 def line(cell: dict[str, Any]) -> str:
     """A row of the page: means over the fits."""
     width = len(cell["fits"][0]["horizons"])
-    mean = lambda key, i: float(np.mean([fit["horizons"][i][key] for fit in cell["fits"]]))  # noqa: E731
-    row = lambda key, form: ", ".join(form.format(mean(key, i)) for i in range(width))  # noqa: E731
+
+    def mean(key: str, i: int) -> float:
+        return float(np.mean([fit["horizons"][i][key] for fit in cell["fits"]]))
+
+    def row(key: str, form: str) -> str:
+        return ", ".join(form.format(mean(key, i)) for i in range(width))
+
     ratios = row("crps_over_oracle", "{:.2f}")
     shares = [", ".join(f"{100 * mean(f'coverage_{level}', i):.1f}" for i in range(width)) for level in ("95%", "99%")]
     calibrated = [fit["error_over_spread"] for fit in cell["fits"] if "error_over_spread" in fit]

@@ -44,7 +44,11 @@ class WeightPath(eqx.Module):
         """ω at the left edge of every cell."""
         if self.moves is None:
             return jnp.broadcast_to(self.start, (len(self.kept), *self.start.shape))
-        step = lambda weights, cell: (cell[0] * weights + cell[1], weights)  # noqa: E731
+
+        def step(weights, cell):
+            keep, move = cell
+            return keep * weights + move, weights
+
         return jax.lax.scan(step, self.start, (self.kept, self.moves))[1]
 
 

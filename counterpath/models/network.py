@@ -87,8 +87,9 @@ class Weights(eqx.Module):
     @property
     def draw_axes(self) -> Weights:
         """Where the draws are, for `jax.vmap`."""
-        axes = lambda w: (w.encoder, w.decoder, w.path_kl)  # noqa: E731
-        return eqx.tree_at(axes, self, (self.encoder.draw_axes, self.decoder.draw_axes, 0))
+        return eqx.tree_at(
+            lambda w: (w.encoder, w.decoder, w.path_kl), self, (self.encoder.draw_axes, self.decoder.draw_axes, 0)
+        )
 
 
 class NeuralCDE(eqx.Module):

@@ -19,6 +19,7 @@ from counterpath.models import Inputs, Targets
 from counterpath.paths import Interpolation
 from counterpath.paths.ragged_search import rows_before
 from counterpath.paths.tabulation import HistoryArrays, PlanArrays, Tabulation
+from counterpath.training.usual_sizes import usual_change, usual_level, usual_size
 
 Cuts = Literal["many", "last"]
 TARGETS_AT_MOST = 16  # outcomes after one cut; of more, as many are taken at random
@@ -211,11 +212,11 @@ def fit_tabulation(
     arrays = _arrays(train, plain, found)
     return replace(
         plain,
-        first_scale=_usual_level(arrays.history) if not plain_path else _usual_size(arrays.history.first),
-        step_scale=plain.step_scale if plain_path else _usual_size(arrays.history.steps),
-        plan_step_scale=plain.plan_step_scale if plain_path else _usual_size(arrays.plan.steps),
-        plan_level_scale=plain.plan_level_scale if plain_path else _usual_size(np.cumsum(arrays.plan.steps, axis=1)),
-        change_scale=_usual_change(arrays.changes) if corrects_last else plain.change_scale,
+        first_scale=usual_level(arrays.history) if not plain_path else usual_size(arrays.history.first),
+        step_scale=plain.step_scale if plain_path else usual_size(arrays.history.steps),
+        plan_step_scale=plain.plan_step_scale if plain_path else usual_size(arrays.plan.steps),
+        plan_level_scale=plain.plan_level_scale if plain_path else usual_size(np.cumsum(arrays.plan.steps, axis=1)),
+        change_scale=usual_change(arrays.changes) if corrects_last else plain.change_scale,
     )
 
 
@@ -280,25 +281,3 @@ def _shares(found: CutTimes, later: np.ndarray, rows: int) -> np.ndarray:
         predicted = np.bincount(found.row[counts[..., j]], minlength=rows)
         shares[..., j] = np.where(counts[..., j], 1.0 / np.maximum(predicted[found.row], 1), 0.0)
     return shares
-
-
-def _usual_size(values: np.ndarray) -> np.ndarray:
-    """Root mean square of what is not zero, for each column; 1 for a column that never moves."""
-    flat = values.reshape(-1, values.shape[-1])
-    moved = np.maximum(np.count_nonzero(flat, axis=0), 1)
-    size = np.sqrt((flat**2).sum(axis=0) / moved)
-    return np.where(size > 0, size, 1.0)
-
-
-def _usual_level(history: HistoryArrays) -> np.ndarray:
-    """The usual size of what is known at a window's start; for the path's values, over the whole window."""
-    channels = history.steps.shape[-1]
-    levels = history.first[:, None, :channels] + np.cumsum(history.steps, axis=1)
-    return np.concatenate([_usual_size(levels), _usual_size(history.first[:, channels:])])
-
-
-def _usual_change(changes: np.ndarray) -> np.ndarray:
-    """The size that two of three changes of each outcome do not exceed."""
-    flat = np.abs(changes.reshape(-1, changes.shape[-1]))
-    size = np.array([np.quantile(column[~np.isnan(column)], 0.68) for column in flat.T])
-    return np.where(size > 0, size, 1.0)

@@ -226,8 +226,11 @@ def best_noise_scale(
         mixed: How many in a row are one mixture.
     """
     if problem.targets.cuts.ndim == 2:  # members of one mixture have the same patients
-        data = lambda p: jax.tree.leaves((p.inputs, p.targets, p.clock, p.outcomes))  # noqa: E731
-        problem = eqx.tree_at(data, problem, replace_fn=lambda column: column[::mixed])
+        problem = eqx.tree_at(
+            lambda p: jax.tree.leaves((p.inputs, p.targets, p.clock, p.outcomes)),
+            problem,
+            replace_fn=lambda column: column[::mixed],
+        )
     mixtures = jax.tree.map(lambda a: a.reshape(-1, mixed, *a.shape[1:]), parameters)
     return problem.of_members(partial(_mixture_noise_scale, problem, key))(mixtures)
 

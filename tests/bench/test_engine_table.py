@@ -53,12 +53,17 @@ def test_the_page_has_a_row_per_cell_and_names_what_is_missing(cell):
 def test_ensembles_are_fitted_together_as_alone():
     train, validation = (cp.simulate_tumor_growth(n, seed=s).cohort for n, s in ((20, 0), (6, 1)))
     small = {"hidden": 3, "field_widths": (4,), "epochs": 2, "batch_size": 4, "cuts_per_step": 2, "draws": 1}
-    make = lambda: cp.DeepEnsemble(cp.TECDE(5.0, outcome_noise=True, **small), members=2)  # noqa: E731
+
+    def make():
+        return cp.DeepEnsemble(cp.TECDE(5.0, outcome_noise=True, **small), members=2)
+
+    def ask(model):
+        return model.predict(today, cp.Plan.none(), horizons=[2.0], draws=20).draws
+
     alone = make().fit(train, validation, progress=False)
     together = [make(), make()]
     engine_table.fit_together(together, [train, train], [validation, validation])
     today = validation.until(30.0, ended="drop")
-    ask = lambda model: model.predict(today, cp.Plan.none(), horizons=[2.0], draws=20).draws  # noqa: E731
     np.testing.assert_allclose(ask(together[1]), ask(alone), rtol=1e-3)
 
 

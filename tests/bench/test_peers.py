@@ -76,7 +76,10 @@ def test_with_the_same_noise_a_fixed_peer_has_our_hidden_states_and_kl():
 
     clocks, last = jnp.cumsum(durations) - durations, jnp.array([CELLS - 1])
     paths, kls = weight_paths(law, keys, jnp.asarray(durations))
-    of_patient = lambda path, start, own: solve(field, path, start, clocks, own, last, own[-1:])[0]  # noqa: E731
+
+    def of_patient(path, start, own):
+        return solve(field, path, start, clocks, own, last, own[-1:])[0]
+
     of_patients = jax.vmap(of_patient, in_axes=(None, 0, 0))
     ours = jax.vmap(of_patients, in_axes=(paths.draw_axes, None, None))(paths, jnp.asarray(hidden), jnp.asarray(steps))
 

@@ -94,7 +94,9 @@ def path_rate(clock):
 def test_along_a_smooth_path_with_smooth_weights_the_order_is_one():
     """The weights go from those of one network to those of another."""
     first, last = np.random.default_rng(0).normal(size=(2, FIELD.size)) * FIELD.fan_in_std()
-    weights_at = lambda clock: first + (last - first) * jnp.asarray(clock)[..., None]  # noqa: E731
+
+    def weights_at(clock):
+        return first + (last - first) * jnp.asarray(clock)[..., None]
 
     def rate(clock, hidden, _):
         return FIELD(hidden, clock, FIELD.layers(weights_at(clock))) @ path_rate(clock)

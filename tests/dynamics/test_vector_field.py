@@ -113,5 +113,8 @@ def test_a_field_without_carried_rows_has_none():
 
 def test_carried_rows_get_no_gradient():
     weights, state = jnp.asarray(normal(12, CARRYING.size)), jnp.asarray(normal(13, 6))
-    total = lambda field: jnp.sum(field(state, jnp.ones(()), field.layers(weights)) ** 2)  # noqa: E731
+
+    def total(field):
+        return jnp.sum(field(state, jnp.ones(()), field.layers(weights)) ** 2)
+
     np.testing.assert_array_equal(jax.jit(jax.grad(total))(CARRYING).carry, 0.0)

@@ -17,11 +17,11 @@ from small_networks import (
     small_inputs,
     small_sizes,
 )
+from still_training import STILL
 
 from counterpath.dynamics import VectorField
 from counterpath.models import Batch, Inputs, Targets, build_network, evidence_bound
 from counterpath.models.network import PosteriorStart
-from counterpath.training import TrainingSettings
 from counterpath.training.steps import Clock, Problem, Progress, draw_batch, optimiser_for, train_epoch
 
 KEY = jax.random.key(7)
@@ -190,20 +190,6 @@ def test_value_and_gradient_do_not_depend_on_batch_size_or_cuts_per_step(batch_s
     assert (np.abs(estimates.mean(axis=(0, 1)) - full) < most * error + 1e-5 * np.abs(full).max()).all()
     assert error[-1] < 0.02 * abs(full[-1])
     assert np.linalg.norm(error) < 0.1 * np.linalg.norm(full)
-
-
-STILL = TrainingSettings(
-    steps=1,
-    epochs=1,
-    batch_size=1,
-    cuts_per_step=1,
-    draws=1,
-    learning_rate=0.0,
-    drift_learning_rate=0.0,
-    readout_learning_rate=0.0,
-    schedule="constant",
-    patience=None,
-)
 
 
 @pytest.mark.slow  # compiles whole epochs of training

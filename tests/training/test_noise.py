@@ -1,5 +1,7 @@
 """The size of the noise, chosen after training so that the mixture over draws describes validation outcomes best."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,11 +10,12 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm, t
 from small_networks import DURATIONS, PLAN_DURATIONS, START, small_inputs, small_sizes, with_drift
+from still_training import STILL
 
 from counterpath.models import Targets, build_network
 from counterpath.models.head import SMALLEST_STD
 from counterpath.models.likelihood import STUDENT_DEGREES
-from counterpath.training import Clock, TrainingSettings
+from counterpath.training import Clock
 from counterpath.training.steps import NOISE_DRAWS, NOISE_SCALES, Problem, best_noise_scale
 
 PATIENTS, CUTS, HORIZONS = 60, 2, 2
@@ -24,19 +27,7 @@ DENSITIES = {"normal": norm.logpdf, "student_t": lambda y, mean, std: t.logpdf(y
 
 
 def settings(likelihood="normal"):
-    return TrainingSettings(
-        steps=1,
-        epochs=1,
-        batch_size=1,
-        cuts_per_step=1,
-        draws=1,
-        learning_rate=0.0,
-        drift_learning_rate=0.0,
-        readout_learning_rate=0.0,
-        schedule="constant",
-        patience=None,
-        likelihood=likelihood,
-    )
+    return replace(STILL, likelihood=likelihood)
 
 
 @eqx.filter_jit
