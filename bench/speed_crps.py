@@ -71,7 +71,7 @@ def _our_scores(model, train, test) -> Iterator[tuple[float, float]]:
     tabulation = model.new_tabulation(train)
     examples, held = (tabulate(each, tabulation, cuts="last", rng=np.random.default_rng(0)) for each in (train, test))
     clock, settings, targets = Clock.of(tabulation), model.training, np.asarray(held.targets.changes)[:, 0, 0, 0]
-    parameters, rest = eqx.partition(model.new_network(tabulation), eqx.is_inexact_array)
+    parameters, rest = eqx.partition(model.new_network(tabulation, model.seed), eqx.is_inexact_array)
     one_member = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=leaf.dtype)[None], parameters)
     optimiser = optimiser_for(settings, examples.patients)
     progress = Progress(one_member, jax.vmap(optimiser.init)(one_member), jnp.zeros(1, dtype=jnp.int32))

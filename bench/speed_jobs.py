@@ -52,7 +52,7 @@ def train_ours(
     settings = replace(model.training, epochs=10_000, patience=None, draws=draws, increments=increments, bad_steps=1.0)
     tabulation = model.new_tabulation(cohort)
     examples = tabulate(cohort, tabulation, cuts=shape.cuts, rng=np.random.default_rng(0))
-    network = model.new_network(tabulation)
+    network = model.new_network(tabulation, model.seed)
     wall, cpu = [time.perf_counter()], [time.process_time()]
 
     def report(_) -> None:

@@ -1,11 +1,13 @@
-"""The solver: paths of weights, and hidden states along a control path. Both are a scan over the cells of the grid.
+"""The solver: paths of weights, and hidden states along a control path.
 
-In increment form, with everything at the left edge of a cell:
+In increment form, with everything at the left edge of a step:
 
-    ω_{k+1} = ω_k + (u(ω_k, t_k) − θ ω_k) Δt_k + σ ΔB_k
-    Z_{k+1} = Z_k + f(Z_k, t_k | ω_k) ΔX_k
+    ω_{j+1} = ω_j + (u(ω_j, t_j) − θ ω_j) Δt_j + σ ΔB_j
+    Z_{k+1} = Z_k + f(Z_k, t_k | ω_j) ΔX_k
 
-A cut or a horizon inside cell k is reached by a partial step with the increment up to it and the same f.
+Z moves with every cell k of the grid, ω with every stretch j of a few cells: a patient changes from day to day, the
+weights only over the whole clock. A cut or a horizon inside cell k is reached by a partial step with the increment up
+to it and the same f.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, Shaped
 
 from counterpath.dynamics.brownian import Increments, brownian_increments
 from counterpath.dynamics.vector_field import VectorField
@@ -21,27 +23,29 @@ from counterpath.dynamics.weight_law import Drift, FixedWeights, WeightLaw
 
 
 class WeightPath(eqx.Module):
-    """Weights along the grid, of one draw or of several: ω_{k+1} = kept_k ω_k + moves_k.
+    """Weights along the grid, of one draw or of several: ω_{j+1} = kept_j ω_j + moves_j.
 
-    Cells lead, and the weights themselves are summed up where they are used: there they are still in the cache.
+    Stretches lead, and the weights themselves are summed up where they are used: there they are still in the cache.
 
     Attributes:
         start: ω_0.
-        kept: 1 − θ Δt_k.
-        moves: u(ω_k, t_k) Δt_k + σ ΔB_k; None for weights that stay where they start.
+        kept: 1 − θ Δt_j.
+        moves: u(ω_j, t_j) Δt_j + σ ΔB_j; None for weights that stay where they start.
+        cells: How many cells of the grid a stretch has.
     """
 
     start: Float[Array, "*draws weights"]
-    kept: Float[Array, " cells"]
-    moves: Float[Array, "cells *draws weights"] | None
+    kept: Float[Array, " stretches"]
+    moves: Float[Array, "stretches *draws weights"] | None
+    cells: int = eqx.field(static=True, default=1)
 
     @property
     def draw_axes(self) -> WeightPath:
         """Where the draws are, for `jax.vmap`."""
         return jax.tree.unflatten(jax.tree.structure(self), [0, None, 1][: len(jax.tree.leaves(self))])
 
-    def at_cells(self) -> Float[Array, "cells *draws weights"]:
-        """ω at the left edge of every cell."""
+    def at_stretches(self) -> Float[Array, "stretches *draws weights"]:
+        """ω at the left edge of every stretch."""
         if self.moves is None:
             return jnp.broadcast_to(self.start, (len(self.kept), *self.start.shape))
 
@@ -57,6 +61,7 @@ def weight_paths(
     keys: Key[Array, " draws"],
     durations: Float[Array, " cells"],
     increments: Increments = "gaussian",
+    cells: int = 1,
 ) -> tuple[WeightPath, Float[Array, " draws"]]:
     """Draws of the weights along the grid, and the share of each in the path's KL.
 
@@ -67,18 +72,20 @@ def weight_paths(
         keys: Of the draws.
         durations: Of the cells, on the clock.
         increments: Of the Brownian motion.
+        cells: In a stretch over which the weights do not move.
     """
+    durations = in_stretches(durations, cells).sum(axis=1)
     initial_keys, path_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
     start = jax.vmap(law.initial)(initial_keys)
     if isinstance(law, FixedWeights):
-        return WeightPath(start, jnp.ones_like(durations), None), jnp.zeros(len(keys))
+        return WeightPath(start, jnp.ones_like(durations), None, cells), jnp.zeros(len(keys))
     diffusion, prior_rate = jax.lax.stop_gradient((law.diffusion, law.prior_rate))
     noise = diffusion * brownian_increments(path_keys, durations, start.shape[1], increments)
     kept = 1 - prior_rate * durations
     clocks = jnp.cumsum(durations) - durations
     moves_of = _moves_of_a_narrow_drift if isinstance(law.drift, Drift) else _moves_of_any_drift
     moves, energy = moves_of(law.drift, start, kept, clocks, durations, noise)
-    return WeightPath(start, kept, moves), 0.5 * durations @ energy / diffusion**2
+    return WeightPath(start, kept, moves, cells), 0.5 * durations @ energy / diffusion**2
 
 
 def _moves_of_any_drift(drift, start, kept, clocks, durations, noise):
@@ -148,16 +155,34 @@ def solve(
         query_increments: ΔX from the start of that step up to the query.
     """
 
-    def step(carry, cell):
+    def along_stretch(carry, stretch):
         weights, state, reached = carry
-        number, clock, keep, move, increment = cell
-        matrix = field(state, clock, field.layers(weights))
-        here = (query_step == number)[:, None]
-        reached = jnp.where(here, state + query_increments @ matrix.T, reached)
+        keep, move, cells = stretch
+        layers = field.layers(weights)
+
+        def step(carry, cell):
+            state, reached = carry
+            number, clock, increment = cell
+            matrix = field(state, clock, layers)
+            here = (query_step == number)[:, None]
+            reached = jnp.where(here, state + query_increments @ matrix.T, reached)
+            return (state + matrix @ increment, reached), None
+
+        (state, reached), _ = jax.lax.scan(step, (state, reached), cells)
         moved = weights if move is None else keep * weights + move
-        return (moved, state + matrix @ increment, reached), None
+        return (moved, state, reached), None
 
     start = (path.start, hidden, jnp.zeros((len(query_step), len(hidden))))
-    numbers = jnp.arange(len(path_steps))
-    (_, _, reached), _ = jax.lax.scan(step, start, (numbers, clocks, path.kept, path.moves, path_steps))
+    clocks, path_steps = (in_stretches(rows, path.cells) for rows in (clocks, path_steps))
+    numbers = jnp.arange(clocks.size).reshape(clocks.shape)
+    (_, _, reached), _ = jax.lax.scan(
+        along_stretch, start, (path.kept, path.moves, (numbers, clocks, path_steps))
+    )
     return reached
+
+
+def in_stretches(rows: Shaped[Array, "cells *any"], cells: int) -> Shaped[Array, "stretches cells_each *any"]:
+    """Cells in groups; the last is filled with empty ones, in which nothing moves."""
+    missing = -len(rows) % cells
+    filled = jnp.concatenate([rows, jnp.zeros((missing, *rows.shape[1:]), rows.dtype)])
+    return filled.reshape(-1, cells, *rows.shape[1:])

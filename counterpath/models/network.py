@@ -16,6 +16,8 @@ from counterpath.dynamics.weight_law import Drift
 from counterpath.models.head import OutcomeHead, Perceptron
 from counterpath.models.inputs import Inputs
 
+CELLS_PER_MOVE = 4  # of the weights, which change far more slowly than patients do
+
 Outcome = Float[Array, "draws patients cuts horizons outcomes"]
 
 
@@ -120,8 +122,8 @@ class NeuralCDE(eqx.Module):
     ) -> Weights:
         """Draws of everything that is random, for all patients."""
         encoder_keys, decoder_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-        encoder, encoder_kl = weight_paths(self.encoder_law, encoder_keys, durations, increments)
-        decoder, decoder_kl = weight_paths(self.decoder_law, decoder_keys, plan_durations, increments)
+        encoder, encoder_kl = weight_paths(self.encoder_law, encoder_keys, durations, increments, CELLS_PER_MOVE)
+        decoder, decoder_kl = weight_paths(self.decoder_law, decoder_keys, plan_durations, increments, CELLS_PER_MOVE)
         return Weights(encoder, decoder, encoder_kl + decoder_kl)
 
     def initial_kl(self) -> Float[Array, ""]:

@@ -39,10 +39,11 @@ class TreatmentPath:
         for code, treatment in enumerate(self.schema.treatments):
             mine = self.events.keep(self.events.treatment == code)
             doses, intervals = mine.keep(mine.is_dose), mine.keep(~mine.is_dose)
-            columns.append(rows_before(mine.offsets, mine.start, times, side="left").astype(np.float64))
+            begun = rows_before(mine.offsets, mine.start, times, side="left")
+            columns.append(begun.astype(np.float64))
             if treatment.dose:
                 total = running_sum(doses.offsets, doses.amount[:, None] / self.scaler.doses[code])[:, 0]
-                given = rows_before(doses.offsets, doses.start, times, side="left")
+                given = rows_before(doses.offsets, doses.start, times, side="left") if intervals.rows else begun
                 columns.append(_at(doses, total, given))
                 left = self.grid.share_left(doses.start - self.window_start[doses.patient_of_row]) - 0.5
                 columns.append(_at(doses, running_sum(doses.offsets, left[:, None])[:, 0], given))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import jax
@@ -25,6 +27,8 @@ Cuts = Literal["many", "last"]
 TARGETS_AT_MOST = 16  # outcomes after one cut; of more, as many are taken at random
 CUTS_WITH_OWN_WINDOW = 16
 ROUNDING = 1e-9
+PATIENTS_AT_ONCE = 256
+SIZED_FROM = 2_000  # patients say well enough what the usual sizes are
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,12 @@ class CutTimes:
     row: Int64[np.ndarray, "patients cuts targets"]
     elapsed: Float64[np.ndarray, "patients cuts targets"]
     present: Bool[np.ndarray, "patients cuts targets"]
+
+    def of(self, some: slice) -> CutTimes:
+        """Those of some patients."""
+        return CutTimes(
+            self.times[some], self.number[some], self.row[some], self.elapsed[some], self.present[some]
+        )
 
     @property
     def is_real(self) -> Bool[np.ndarray, "patients cuts"]:
@@ -209,6 +219,10 @@ def fit_tabulation(
     plain = Tabulation.unscaled(
         train.schema, scaler, grid, plan_grid, interpolation, plain_path=plain_path, corrects_last=corrects_last
     )
+    if len(train) > SIZED_FROM:
+        some = np.sort(rng.choice(len(train), SIZED_FROM, replace=False))
+        train = train.take(some)
+        found = candidate_cuts(train, grid, max_horizon, cuts, rng)
     arrays = _arrays(train, plain, found)
     return replace(
         plain,
@@ -246,22 +260,45 @@ class _Arrays:
 
 
 def _arrays(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> _Arrays:
+    """Some patients at a time, so that what is made on the way stays in the cache; each core has patients of its own."""
     outcomes = len(cohort.schema.outcomes)
     scaled = tabulation.scaler.values(cohort.records.values)[:, :outcomes]
     later = np.where(found.present[..., None], scaled[found.row], np.nan)
     shares = _shares(found, later, cohort.records.rows)
-    times, elapsed, number, events = found.times, found.elapsed, found.number, cohort.events
-    if _in_one_window(cohort, tabulation, found):
-        history = tabulation.windows(cohort, times)
-        events = events.take(np.repeat(np.arange(len(cohort)), times.shape[1]))
-    else:
-        patient, cut = np.nonzero(found.is_real)
-        times, elapsed, later, shares = (a[patient, cut][:, None] for a in (times, elapsed, later, shares))
-        number = np.ones(len(patient), dtype=np.int64)
-        history = tabulation.histories(cohort.take(patient).until(times[:, 0]))
-        events = events.take(patient)
-    plan = tabulation.plans(events_from(events, times.ravel()), elapsed.reshape(times.size, elapsed.shape[-1]))
-    return _Arrays(history, plan, later - history.last_outcome[:, :, None, :], shares, number)
+    of_block = _one_window_each if _in_one_window(cohort, tabulation, found) else _one_window_per_cut
+
+    def at(start: int) -> _Arrays:
+        some = slice(start, start + PATIENTS_AT_ONCE)
+        return of_block(cohort[some], tabulation, found.of(some), later[some], shares[some])
+
+    with ThreadPoolExecutor(os.cpu_count()) as cores:
+        blocks = list(cores.map(at, range(0, len(cohort), PATIENTS_AT_ONCE)))
+    return _joined(blocks)
+
+
+def _joined(parts: list[Any]) -> Any:
+    """One after the other, array by array."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    names = [field.name for field in fields(parts[0])]
+    return type(parts[0])(*(_joined([getattr(part, name) for part in parts]) for name in names))
+
+
+def _one_window_each(cohort, tabulation, found, later, shares) -> _Arrays:
+    times, elapsed = found.times, found.elapsed
+    history = tabulation.windows(cohort, times)
+    events = events_from(cohort.events.take(np.repeat(np.arange(len(cohort)), times.shape[1])), times.ravel())
+    plan = tabulation.plans(events, elapsed.reshape(times.size, elapsed.shape[-1]))
+    return _Arrays(history, plan, later - history.last_outcome[:, :, None, :], shares, found.number)
+
+
+def _one_window_per_cut(cohort, tabulation, found, later, shares) -> _Arrays:
+    patient, cut = np.nonzero(found.is_real)
+    times, elapsed = found.times[patient, cut], found.elapsed[patient, cut]
+    history = tabulation.histories(cohort.take(patient).until(times))
+    plan = tabulation.plans(events_from(cohort.events.take(patient), times), elapsed)
+    changes = later[patient, cut][:, None] - history.last_outcome[:, :, None, :]
+    return _Arrays(history, plan, changes, shares[patient, cut][:, None], np.ones(len(patient), dtype=np.int64))
 
 
 def _in_one_window(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> bool:

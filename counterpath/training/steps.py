@@ -20,7 +20,9 @@ from counterpath.training.settings import TrainingSettings
 
 PATIENTS_AT_ONCE = 256
 NOISE_DRAWS = 64
-NOISE_SCALES = jnp.asarray(np.geomspace(0.5, 2.0, 57), dtype=jnp.float32)
+NOISE_SCALES = np.geomspace(0.5, 2.0, 57, dtype=np.float32)
+UNFORESEEN = 1e-3  # share of validation outcomes that may come from anywhere
+UNFORESEEN_STD = 10.0  # usual changes
 
 
 class Clock(eqx.Module):
@@ -204,9 +206,15 @@ def _member_score(problem, key, clock, outcomes, inputs, targets, parameters):
 
 
 def _mixture_score(settings, targets, mean, std) -> Float[Array, " outcomes"]:
-    """Log density of each outcome under the mixture over draws, summed as the objective counts it."""
+    """Log density of each outcome under the mixture over draws, summed as the objective counts it.
+
+    A very small share of the mixture is wide. Else a single patient whose outcome was thought impossible, such as a
+    tumour that was taken for eradicated, would decide about all others.
+    """
     densities = log_density(settings.likelihood, targets.changes, mean, std)
     mixture = jax.nn.logsumexp(densities, axis=0) - jnp.log(len(densities))
+    anything = log_density(settings.likelihood, targets.changes, jnp.zeros(()), jnp.asarray(UNFORESEEN_STD))
+    mixture = jnp.logaddexp(jnp.log1p(-UNFORESEEN) + mixture, jnp.log(UNFORESEEN) + anything)
     return jnp.sum(mixture * targets.shares, axis=(0, 1, 2))
 
 
@@ -248,7 +256,7 @@ def _mixture_noise_scale(problem, key, clock, outcomes, inputs, targets, paramet
             return network.outcomes(own_inputs, keys, clock.history, clock.plan, increments=settings.increments)[:2]
 
         mean, std = (a.reshape(-1, *a.shape[2:]) for a in jax.vmap(of_member)(parameters))
-        return jax.lax.map(lambda scale: _mixture_score(settings, own_targets, mean, scale * std), NOISE_SCALES)
+        return jax.lax.map(lambda scale: _mixture_score(settings, own_targets, mean, scale * std), jnp.asarray(NOISE_SCALES))
 
     scores = jax.lax.map(of_patient, (inputs, targets), batch_size=PATIENTS_AT_ONCE // 4).sum(axis=0)
-    return NOISE_SCALES[jnp.argmax(scores, axis=0)]
+    return jnp.asarray(NOISE_SCALES)[jnp.argmax(scores, axis=0)]

@@ -190,7 +190,7 @@ def test_jointly_with_weights_on_a_given_brownian_path_the_strong_order_is_one(
             summed = fine.reshape(n, FINE // n, FIELD.size).sum(axis=1)
             monkeypatch.setattr(solver, "brownian_increments", lambda *_: summed[:, None])
             paths, _ = weight_paths(moving_law, jax.random.key(0)[None], jnp.full(n, 1 / n))
-            weights = paths.at_cells()[:, 0]
+            weights = paths.at_stretches()[:, 0]
             edges = jnp.linspace(0.0, 1.0, n + 1)
             steps = jnp.diff(path_at(edges), axis=0)
             return weights[3 * n // 4], end_of(FIELD, weights, HIDDEN, edges[:-1], steps)

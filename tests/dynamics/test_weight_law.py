@@ -45,7 +45,7 @@ def make_law(*, mean=MEAN, std=STD, control=None) -> WeightLaw:
 @eqx.filter_jit
 def jitted_paths(law, keys, durations, kind):
     paths, kl = weight_paths(law, keys, durations, kind)
-    return jnp.moveaxis(paths.at_cells(), 1, 0), kl
+    return jnp.moveaxis(paths.at_stretches(), 1, 0), kl
 
 
 def draw_paths(law, durations=DURATIONS, kind="gaussian", draws=DRAWS):
@@ -232,7 +232,7 @@ def test_the_short_cut_has_the_gradient_of_the_plain_recursion(short_and_plain):
     @eqx.filter_grad
     def gradient(law):
         paths, kl = weight_paths(law, jax.random.split(jax.random.key(4), 3), f32(DURATIONS))
-        return jnp.sum(jnp.sin(paths.at_cells())) + jnp.sum(kl)
+        return jnp.sum(jnp.sin(paths.at_stretches())) + jnp.sum(kl)
 
     short, plain = (jax.tree.leaves(gradient(law)) for law in short_and_plain)
     assert len(short) == len(plain)
