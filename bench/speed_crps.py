@@ -24,6 +24,7 @@ PEER_START = {"fixed": 1.0, "adaptive": 0.03}  # in units of 1/√fan-in; adapti
 def prepare_crps(patients: int, test_patients: int, folder: str) -> dict[str, Any]:
     """Write the arrays that the peers read, and score the last value carried forward, in the same units."""
     model, train, test = paper_model(), simulated(patients, TRAIN_SEED), simulated(test_patients, TEST_SEED)
+    use_all_cores()
     tabulation = model.new_tabulation(train)
     arrays_of(model, train, tabulation).save(Path(folder, "crps-train.npz"))
     arrays_of(model, test, tabulation).save(Path(folder, "crps-test.npz"))
@@ -66,22 +67,29 @@ def _our_scores(model, train, test) -> Iterator[tuple[float, float]]:
 
     from counterpath.models.posterior import Posterior
     from counterpath.training import Clock, tabulate
-    from counterpath.training.steps import Problem, Progress, optimiser_for, train_epoch
+    from counterpath.training.loop import spread_over
+    from counterpath.training.problem import Problem
+    from counterpath.training.steps import Progress, optimiser_for, train_epoch
 
     tabulation = model.new_tabulation(train)
     examples, held = (tabulate(each, tabulation, cuts="last", rng=np.random.default_rng(0)) for each in (train, test))
     clock, settings, targets = Clock.of(tabulation), model.training, np.asarray(held.targets.changes)[:, 0, 0, 0]
-    parameters, rest = eqx.partition(model.new_network(tabulation, model.seed), eqx.is_inexact_array)
+    network = model.new_network(tabulation, model.seed)
+    parameters, rest = eqx.partition(network, eqx.is_inexact_array)
     one_member = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=leaf.dtype)[None], parameters)
     optimiser = optimiser_for(settings, examples.patients)
     progress = Progress(one_member, jax.vmap(optimiser.init)(one_member), jnp.zeros(1, dtype=jnp.int32))
-    problem = Problem(examples.inputs, examples.targets, clock, examples.outcomes, rest, settings)
+    spread = spread_over([network], settings, examples.patients)
+    problem = Problem(examples.inputs, examples.targets, clock, examples.outcomes, rest, settings, spread).on_devices()
+    progress = spread.place(progress, spread.of_members)
     seconds = 0.0
     for key in jax.random.split(jax.random.key(0), settings.epochs_for(examples.patients)):
         began = time.perf_counter()
-        progress, _ = jax.block_until_ready(train_epoch((problem, key[None]), progress))
+        progress, _ = jax.block_until_ready(
+            train_epoch((problem, spread.place(key[None], spread.of_members)), progress)
+        )
         seconds += time.perf_counter() - began
-        network = eqx.combine(jax.tree.map(lambda leaf: leaf[0], progress.parameters), rest)
+        network = eqx.combine(jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), progress.parameters), rest)
         posterior = Posterior(
             network, clock.history, clock.plan, draws=SCORE_DRAWS, seed=0, increments=settings.increments
         )

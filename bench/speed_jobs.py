@@ -44,7 +44,9 @@ def train_ours(
 ) -> dict[str, Any]:
     """Time per step of the epochs after the first, which compiles."""
     from counterpath.training import Clock, tabulate, train
+    from counterpath.training.spread import use_all_cores
 
+    use_all_cores()
     model, cohort = paper_model(), simulated(patients, TRAIN_SEED)
     shape = model.architecture
     model.architecture = replace(shape, cells=cells or shape.cells, field_widths=shape.field_widths[:1] * depth)
@@ -87,7 +89,8 @@ def operations(network, cells: int, plan_cells: int, settings) -> dict[str, floa
     for field, law, steps in sides:
         products = sum(out * into for out, into in field.shapes) + field.hidden * field.channels
         fields += passes * settings.batch_size * steps * 2 * products
-        drifts += passes * steps * 2 * sum(matrix.size for matrix, _ in law.drift.layers)
+        moves = -(-steps // network.cells_per_move) if field is network.encoder_field else steps
+        drifts += passes * moves * 2 * sum(matrix.size for matrix, _ in law.drift.layers)
     return {"fields": fields, "drifts": drifts}
 
 

@@ -4,9 +4,13 @@ from pathlib import Path
 # Compiled programs are shared between tests and runs, but not with the user's.
 os.environ.setdefault("COUNTERPATH_CACHE", str(Path(__file__).parent.parent / ".pytest_cache" / "compiled"))
 
+import jax
 import jaxtyping
 import pytest
 from hypothesis import settings
+
+# Two devices on every machine, so that what is spread over them is tested everywhere.
+jax.config.update("jax_num_cpu_devices", 2)
 
 # Time is measured by `make bench`, never by a test. CI draws the same examples every time.
 settings.register_profile("counterpath", deadline=None)

@@ -175,9 +175,7 @@ def solve(
     start = (path.start, hidden, jnp.zeros((len(query_step), len(hidden))))
     clocks, path_steps = (in_stretches(rows, path.cells) for rows in (clocks, path_steps))
     numbers = jnp.arange(clocks.size).reshape(clocks.shape)
-    (_, _, reached), _ = jax.lax.scan(
-        along_stretch, start, (path.kept, path.moves, (numbers, clocks, path_steps))
-    )
+    (_, _, reached), _ = jax.lax.scan(along_stretch, start, (path.kept, path.moves, (numbers, clocks, path_steps)))
     return reached
 
 

@@ -12,7 +12,7 @@ from counterpath.models import Likelihood
 from counterpath.models.network import PosteriorStart
 from counterpath.paths import Interpolation
 from counterpath.training import TrainingSettings
-from counterpath.training.examples import Cuts
+from counterpath.training.cut_times import Cuts
 
 
 class BNCDE(NeuralEstimator):

@@ -20,6 +20,7 @@ from counterpath.training import Checkpoint, Clock, Examples, tabulate, train
 from counterpath.training.compiled import keep_compiled
 from counterpath.training.examples import stack_examples, stack_padded
 from counterpath.training.progress import show_progress
+from counterpath.training.spread import use_all_cores
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ def fit_members(
         progress: Show it.
         checkpoint: A file that keeps the run.
     """
+    use_all_cores()
     keep_compiled()
     say = Console(stderr=True, quiet=not progress, highlight=False).print
     first = members[0]

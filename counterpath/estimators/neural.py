@@ -23,9 +23,10 @@ from counterpath.models.posterior import PosteriorMixture
 from counterpath.paths import Interpolation
 from counterpath.paths.tabulation import Tabulation
 from counterpath.training import Clock, TrainingSettings, fit_tabulation
-from counterpath.training.examples import Cuts
+from counterpath.training.cut_times import Cuts
 
 COMPONENTS = 100  # draws of the weights behind a prediction; further draws are of the outcome given them
+MOVES = 16  # of the weights along a history: they change far more slowly than patients do
 MOST_NETWORKS = 1_000  # in a mixture or ensemble
 DATA_SEED, NETWORK_SEED, DRAW_SEED = 0, 1, 2  # streams of one seed that do not meet
 
@@ -170,6 +171,7 @@ class NeuralEstimator(Estimator):
             head_widths=plan.head_widths,
             dropout=plan.dropout,
             start_scale=plan.start_scale,
+            cells_per_move=max(plan.cells // MOVES, 1),
         )
         key = jax.random.fold_in(jax.random.key(seed), NETWORK_SEED)
         carry, plan_carry = (

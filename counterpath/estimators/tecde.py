@@ -9,7 +9,7 @@ from counterpath.dynamics.vector_field import Activation
 from counterpath.estimators.neural import Architecture, NeuralEstimator
 from counterpath.paths import Interpolation
 from counterpath.training import TrainingSettings
-from counterpath.training.examples import Cuts
+from counterpath.training.cut_times import Cuts
 
 
 class TECDE(NeuralEstimator):

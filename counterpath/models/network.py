@@ -16,8 +16,6 @@ from counterpath.dynamics.weight_law import Drift
 from counterpath.models.head import OutcomeHead, Perceptron
 from counterpath.models.inputs import Inputs
 
-CELLS_PER_MOVE = 4  # of the weights, which change far more slowly than patients do
-
 Outcome = Float[Array, "draws patients cuts horizons outcomes"]
 
 
@@ -37,6 +35,7 @@ class NetworkSizes:
         head_widths: Hidden layers of the head; none in the paper.
         dropout: In the head.
         start_scale: Size of the first weights of the vector fields, in units of 1/√fan-in.
+        cells_per_move: Cells of a history over which the encoder's weights stay the same.
     """
 
     known: int
@@ -50,6 +49,7 @@ class NetworkSizes:
     head_widths: tuple[int, ...]
     dropout: float = 0.0
     start_scale: float = 1.0
+    cells_per_move: int = 1
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,7 @@ class NeuralCDE(eqx.Module):
         decoder_field: f^d.
         decoder_law: Of its weights.
         outcome_head: η^p.
+        cells_per_move: Cells of a history over which the encoder's weights stay the same.
     """
 
     embedding: Perceptron
@@ -112,6 +113,7 @@ class NeuralCDE(eqx.Module):
     decoder_field: VectorField
     decoder_law: WeightLaw | FixedWeights
     outcome_head: OutcomeHead
+    cells_per_move: int = eqx.field(static=True, default=1)
 
     def draw_weights(
         self,
@@ -122,8 +124,8 @@ class NeuralCDE(eqx.Module):
     ) -> Weights:
         """Draws of everything that is random, for all patients."""
         encoder_keys, decoder_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-        encoder, encoder_kl = weight_paths(self.encoder_law, encoder_keys, durations, increments, CELLS_PER_MOVE)
-        decoder, decoder_kl = weight_paths(self.decoder_law, decoder_keys, plan_durations, increments, CELLS_PER_MOVE)
+        encoder, encoder_kl = weight_paths(self.encoder_law, encoder_keys, durations, increments, self.cells_per_move)
+        decoder, decoder_kl = weight_paths(self.decoder_law, decoder_keys, plan_durations, increments)
         return Weights(encoder, decoder, encoder_kl + decoder_kl)
 
     def initial_kl(self) -> Float[Array, ""]:
@@ -252,6 +254,7 @@ def build_network(
         OutcomeHead(
             sizes.hidden + decoder_field.carried, sizes.outcomes, sizes.head_widths, sizes.dropout, key=head_key
         ),
+        sizes.cells_per_move,
     )
 
 

@@ -8,9 +8,8 @@ Each observed outcome counts once however many cuts predict it, and each KL once
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key
 
 from counterpath.dynamics import Increments
 from counterpath.models.inputs import Inputs, Targets
@@ -36,11 +35,11 @@ def evidence_bound(
     durations: Float[Array, " steps"],
     plan_durations: Float[Array, " plan_steps"],
     *,
-    draws: int,
+    keys: Key[Array, " draws"],
+    dropout_keys: Key[Array, "draws patients"],
     likelihood: Likelihood,
     increments: Increments,
     outcome_noise: bool = True,
-    key: PRNGKeyArray,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """An unbiased estimate of the expected log likelihood of these patients, and of the KL of the data set.
 
@@ -49,15 +48,12 @@ def evidence_bound(
         batch: Of patients and cuts.
         durations: Of the encoder's steps on its clock.
         plan_durations: Of the decoder's steps on its clock.
-        draws: Of the weights.
+        keys: Of the draws of the weights, which all patients share.
+        dropout_keys: Of what the head leaves out.
         likelihood: Of an outcome.
         increments: Of the Brownian motion.
         outcome_noise: Whether the head's std counts; without it the likelihood is that of squared error.
-        key: Of the draws.
     """
-    weights_key, dropout_key = jax.random.split(key)
-    keys = jax.random.split(weights_key, draws)
-    dropout_keys = jax.random.split(dropout_key, (draws, len(batch.targets.cuts)))
     mean, std, path_kl = network.outcomes(
         batch.inputs, keys, durations, plan_durations, increments=increments, dropout_keys=dropout_keys
     )

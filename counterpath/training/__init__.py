@@ -3,8 +3,8 @@
 from counterpath.training.checkpoint import Checkpoint, CheckpointError
 from counterpath.training.examples import Examples, fit_tabulation, tabulate
 from counterpath.training.loop import EpochReport, Trained, TrainingError, train
+from counterpath.training.problem import Clock
 from counterpath.training.settings import TrainingSettings
-from counterpath.training.steps import Clock
 
 __all__ = [
     "Checkpoint",

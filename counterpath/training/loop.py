@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import equinox as eqx
@@ -16,16 +16,11 @@ import polars as pl
 from counterpath.models import NeuralCDE, Targets
 from counterpath.training.checkpoint import Checkpoint
 from counterpath.training.examples import Examples
+from counterpath.training.problem import Clock, Problem
+from counterpath.training.scores import best_noise_scale, validation_score
 from counterpath.training.settings import TrainingSettings
-from counterpath.training.steps import (
-    Clock,
-    Problem,
-    Progress,
-    best_noise_scale,
-    optimiser_for,
-    train_epoch,
-    validation_score,
-)
+from counterpath.training.spread import Spread
+from counterpath.training.steps import Progress, optimiser_for, train_epoch
 
 
 class TrainingError(RuntimeError):
@@ -129,7 +124,9 @@ def train(
     run = Run(progress, jax.tree.map(jnp.copy, parameters), np.full(len(networks), -np.inf))
     if checkpoint is not None:
         run = checkpoint.resume(run)
-    problem = Problem(examples.inputs, examples.targets, clock, examples.outcomes, rest, settings)
+    spread = spread_over(networks, settings, examples.patients)
+    run.progress, run.best = spread.place((run.progress, run.best), spread.of_members)
+    problem = Problem(examples.inputs, examples.targets, clock, examples.outcomes, rest, settings, spread).on_devices()
     scored = spread_cuts(validation, settings.validation_cuts)
     if not float(jnp.sum(scored.targets.shares)) > 0:
         raise TrainingError(
@@ -137,19 +134,21 @@ def train(
             "an outcome within max_horizon after an earlier record."
         )
     held = Problem(scored.inputs, scored.targets, clock, scored.outcomes, rest, settings)
+    spread_held = replace(held, spread=spread).on_devices()
     member_keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     score_key = jax.random.key(0)
     epochs, every = settings.epochs_for(examples.patients), settings.validate_every(examples.patients)
     began = time.perf_counter() - (run.history[-1]["seconds"] if run.history else 0.0)
     while run.epoch < epochs and not _exhausted(run, settings):
         keys = jax.vmap(lambda key, number=run.epoch: jax.random.fold_in(key, number))(member_keys)
+        keys = spread.place(keys, spread.of_members)
         run.progress, seen = train_epoch((problem, keys), run.progress)
         run.epoch += 1
         values = np.asarray(seen, dtype=np.float64)
         _require_finite(values, settings, run.epoch)
         scores = None
         if run.epoch % every == 0 or run.epoch == epochs:
-            scores = np.asarray(validation_score(held, score_key, run.progress.parameters), dtype=np.float64)
+            scores = np.asarray(validation_score(spread_held, score_key, run.progress.parameters), dtype=np.float64)
             if run.epoch >= settings.kl_ramp * epochs:  # before, it is no posterior yet
                 _keep_best(run, scores)
         seconds = time.perf_counter() - began
@@ -171,7 +170,7 @@ def train(
             log_likelihood, kl, bad = (float(mean) for mean in values.mean(axis=0))
             validated = None if scores is None else float(scores.mean())
             report(EpochReport(run.epoch, epochs, log_likelihood, kl, bad, validated, seconds))
-    best = run.best
+    best = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), run.best)  # on one device again
     if settings.outcome_noise and settings.fits_noise:
         scale = best_noise_scale(held, score_key, best, mixed)
         best = eqx.tree_at(lambda n: n.outcome_head.noise_scale, best, jnp.repeat(scale, mixed, axis=0))
@@ -180,6 +179,12 @@ def train(
         for member in range(len(networks))
     ]
     return Trained(finished, pl.DataFrame(run.history, schema_overrides={"validation": pl.Float64}), run.best_score)
+
+
+def spread_over(networks: list[NeuralCDE], settings: TrainingSettings, patients: int) -> Spread:
+    """What the devices share; the less they must tell each other, the better."""
+    draws = 1 if networks[0].has_fixed_weights else settings.draws
+    return Spread.of({"members": len(networks), "draws": draws, "patients": min(settings.batch_size, patients)})
 
 
 def spread_cuts(examples: Examples, number: int) -> Examples:

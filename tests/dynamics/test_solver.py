@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import diffrax
 import equinox as eqx
 import jax
@@ -236,6 +238,24 @@ def test_a_query_at_either_edge_of_a_step_is_the_state_there(problem):
     everywhere = jnp.arange(STEPS)
     np.testing.assert_allclose(answers(*problem, everywhere, problem[2]), states[1:], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(answers(*problem, everywhere, 0 * problem[2]), states[:-1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("cells", [2, 3, 5, 8])
+def test_over_a_stretch_of_cells_the_weights_stay_and_the_state_moves(problem, cells):
+    """Also where the last stretch is shorter than the others."""
+    weights, clocks, steps = problem
+    path = replace(through(weights[::cells]), cells=cells)
+    found = solve(FIELD, path, HIDDEN, clocks, steps, jnp.arange(STEPS), steps)
+    held = jnp.repeat(weights[::cells], cells, axis=0)[:STEPS]
+    np.testing.assert_allclose(found, explicit_states(held, clocks, steps)[1:], rtol=1e-5, atol=1e-6)
+
+
+def test_weights_of_stretches_are_those_of_a_grid_with_longer_cells(moving_law):
+    keys, durations = jax.random.split(jax.random.key(8), 3), jnp.array([0.1, 0.2, 0.1, 0.25, 0.35])
+    path, kl = weight_paths(moving_law, keys, durations, cells=2)
+    longer, expected = weight_paths(moving_law, keys, jnp.array([0.3, 0.35, 0.35]))
+    np.testing.assert_allclose(path.at_stretches(), longer.at_stretches(), rtol=1e-6)
+    np.testing.assert_allclose(kl, expected, rtol=1e-6)
 
 
 def test_a_query_inside_a_step_is_the_end_of_a_path_that_stops_there(problem):

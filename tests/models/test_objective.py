@@ -22,7 +22,8 @@ from still_training import STILL
 from counterpath.dynamics import VectorField
 from counterpath.models import Batch, Inputs, Targets, build_network, evidence_bound
 from counterpath.models.network import PosteriorStart
-from counterpath.training.steps import Clock, Problem, Progress, draw_batch, optimiser_for, train_epoch
+from counterpath.training.problem import Clock, Problem
+from counterpath.training.steps import Progress, draw_batch, optimiser_for, train_epoch
 
 KEY = jax.random.key(7)
 CUTS = np.array([4, 1, 3, 0, 2])  # of five patients; one has none
@@ -44,14 +45,15 @@ INPUTS, TARGETS = small_inputs(len(CUTS), cuts=int(CUTS.max()), horizons=HORIZON
 
 
 def bound(network, batch, key, **options):
-    usual = {"draws": 2, "likelihood": "normal", "increments": "two-point"}
-    return evidence_bound(network, batch, DURATIONS, PLAN_DURATIONS, key=key, **(usual | options))
+    usual = {"keys": jax.random.split(key), "likelihood": "normal", "increments": "two-point"}
+    dropout_keys = jax.random.split(key, (2, len(batch.targets.cuts)))
+    return evidence_bound(network, batch, DURATIONS, PLAN_DURATIONS, dropout_keys=dropout_keys, **(usual | options))
 
 
 @eqx.filter_jit
 def outcomes_bound_and_gradients(network, key):
     """What the network says, what the bound makes of it, and gradients of the likelihood and of the KL."""
-    keys = jax.random.split(jax.random.split(key)[0], 2)
+    keys = jax.random.split(key)
     outcomes = network.outcomes(INPUTS, keys, DURATIONS, PLAN_DURATIONS, increments="two-point")
     parameters, rest = eqx.partition(network, eqx.is_inexact_array)
     terms = lambda parameters: bound(eqx.combine(parameters, rest), Batch(INPUTS, TARGETS), key)  # noqa: E731
@@ -169,7 +171,7 @@ def estimates_from_batches(network, choices, cuts_per_step, cut_keys, key):
     """For every choice of patients, and many of their cuts."""
 
     def estimate(chosen, cut_key):
-        batch = draw_batch(INPUTS, TARGETS, chosen, cuts_per_step, cut_key)
+        batch = draw_batch(INPUTS, TARGETS, chosen, jax.random.uniform(cut_key, (len(chosen), cuts_per_step)))
         return value_and_gradient(network, batch, len(CUTS) / len(chosen), key)
 
     return jax.vmap(jax.vmap(estimate, in_axes=(None, 0)))(choices, cut_keys)
@@ -275,7 +277,9 @@ def trained_law(batch, key):
     parts = lambda network: [network.encoder_law.initial_mean, network.encoder_law.initial_log_std]  # noqa: E731
 
     def loss(parameters, key):
-        options = {"draws": 32, "likelihood": "normal", "increments": "two-point", "key": key}
+        keys = jax.random.split(key, 32)
+        dropout_keys = jnp.broadcast_to(key, (32, len(batch.targets.cuts)))
+        options = {"keys": keys, "dropout_keys": dropout_keys, "likelihood": "normal", "increments": "two-point"}
         log_likelihood, kl = evidence_bound(eqx.tree_at(parts, network, parameters), batch, one, one, **options)
         return kl - log_likelihood
 

@@ -11,7 +11,7 @@ from counterpath.cohort.cuts import events_from
 from counterpath.estimators.neural import DATA_SEED
 from counterpath.paths import control_path
 from counterpath.training import Clock, tabulate
-from counterpath.training.examples import candidate_cuts
+from counterpath.training.cut_times import candidate_cuts
 
 HORIZON = 5.0
 DAILY = cp.simulate_tumor_growth(30, seed=0).cohort

@@ -12,7 +12,8 @@ import counterpath as cp
 from counterpath.estimators.joint_fit import fit_members
 from counterpath.training import Clock, TrainingError, tabulate, train
 from counterpath.training.loop import spread_cuts
-from counterpath.training.steps import Problem, best_noise_scale, validation_score
+from counterpath.training.problem import Problem
+from counterpath.training.scores import best_noise_scale, validation_score
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,8 @@ from counterpath.models import Targets, build_network
 from counterpath.models.head import SMALLEST_STD
 from counterpath.models.likelihood import STUDENT_DEGREES
 from counterpath.training import Clock
-from counterpath.training.steps import NOISE_DRAWS, NOISE_SCALES, Problem, best_noise_scale
+from counterpath.training.problem import Problem
+from counterpath.training.scores import NOISE_DRAWS, NOISE_SCALES, best_noise_scale
 
 PATIENTS, CUTS, HORIZONS = 60, 2, 2
 KEY = jax.random.key(3)
