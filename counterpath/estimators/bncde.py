@@ -29,7 +29,7 @@ class BNCDE(NeuralEstimator):
         *,
         lookback: float | None = None,
         seed: int = 0,
-        posteriors: int = 1,
+        posteriors: int = 2,
         hidden: int = 16,
         field_widths: tuple[int, ...] = (64, 64),
         activation: Activation = "silu",
@@ -43,7 +43,7 @@ class BNCDE(NeuralEstimator):
         start_scale: float = 0.5,
         start_std: float = 0.03,
         likelihood: Likelihood = "normal",
-        temperature: float = 0.5,
+        temperature: float = 0.1,
         transform: TransformName = "auto",
         interpolation: Interpolation = "hold",
         plain_path: bool = False,
@@ -55,7 +55,7 @@ class BNCDE(NeuralEstimator):
         epochs: int | None = None,
         batch_size: int = 32,
         cuts_per_step: int = 8,
-        draws: int = 2,
+        draws: int = 1,
         learning_rate: float = 5e-3,
         drift_learning_rate: float = 1e-3,
         readout_learning_rate: float = 5e-3,
@@ -161,7 +161,7 @@ class BNCDE(NeuralEstimator):
             steps: Of training.
             **options: As for `BNCDE`.
         """
-        wider = {"field_widths": (128, 128), "batch_size": 128, "posteriors": 4}
+        wider = {"field_widths": (128, 128), "batch_size": 128, "posteriors": 4, "draws": 2, "temperature": 0.5}
         return cls(max_horizon, seed=seed, steps=steps, **(wider | options))
 
     @classmethod
@@ -179,6 +179,7 @@ class BNCDE(NeuralEstimator):
         return cls(
             max_horizon,
             seed=seed,
+            posteriors=1,
             hidden=8,
             field_widths=(128, 128),
             activation="relu",

@@ -135,3 +135,13 @@ def test_the_noise_changes_by_at_most_a_factor_of_two(toy, factor, end):
     network, changes, shares, noise = toy
     spread = with_std(network, *(factor * noise + SMALLEST_STD))
     np.testing.assert_allclose(chosen(spread, changes, shares)[0], end)
+
+
+def test_one_outcome_that_was_thought_impossible_does_not_decide_about_all_others(toy):
+    """With an std so small that it lies thirty away from every draw; of all others, the noise stays the same."""
+    network, changes, shares, _ = toy
+    impossible = changes.copy()
+    impossible[7, 0, 0, 1] += 30 * np.asarray(means_and_stds(network, KEY)[1]).max()
+    np.testing.assert_allclose(chosen(network, impossible, shares), chosen(network, changes, shares), rtol=0.03)
+    plain = scores_of(network, impossible, shares, "normal", mixture=True)[:, 1]
+    assert SCALES[plain.argmax()] > 1.2 * chosen(network, changes, shares)[0, 1]  # where nothing may be unforeseen
