@@ -1,11 +1,12 @@
 """How close the models come to the physical limit: one fit for Δ = 1…5, three data draws, beside the oracle.
 
-    python -m bench.engine_table oracle VARIANT         the limit, once per variant (on many cores)
-    python -m bench.engine_table fit VARIANT MODEL      three fits of a model at once (on a GPU)
-    python -m bench.engine_table page                   docs/results/engine.json and its page, from what is there
+    python -m bench.engine_table oracle VARIANT             the limit, once per variant (on many cores)
+    python -m bench.engine_table fit VARIANT MODEL DRAW     a fit on data draw 0, 1 or 2 (on a GPU)
+    python -m bench.engine_table page                       docs/results/engine.json and its page, from what is there
 
 Variants are `arms`, `randomised` and `randomised-continuous`; models are those of `MODELS`. Each call writes one file
-into the folder `engine-table` (or `--to FOLDER`), so that a table can grow cell by cell.
+into the folder `engine-table` (or `--to FOLDER`), so that a table can grow fit by fit. Several processes may share a
+device; `--beside` says how many others there were.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ import typer
 
 import counterpath as cp
 from bench.provenance import provenance, write_result
-from counterpath.estimators.joint_fit import fit_members
 from counterpath.estimators.neural import NeuralEstimator
 from counterpath.metrics import covered, crps_draws, mean_by_patient, paired_ratio, squared_error
 
@@ -72,54 +71,28 @@ def oracle(variant: str, folder: Path = Folder) -> None:
 
 
 @app.command()
-def fit(variant: str, model: str, folder: Path = Folder) -> None:
-    """Three fits on data draws of their own, scored on one test set."""
-    record = provenance(f"python -m bench.engine_table fit {variant} {model!r}")
-    trains = [world(variant, PATIENTS, seed) for seed in TRAIN_SEEDS]
-    validations = [world(variant, VALIDATION, seed) for seed in VALIDATION_SEEDS]
-    models = [MODELS[model](seed) for seed in range(len(trains))]
+def fit(variant: str, model: str, draw: int, beside: int = 0, folder: Path = Folder) -> None:
+    """One fit on a data draw of its own, scored on the test set of all."""
+    record = provenance(f"python -m bench.engine_table fit {variant} {model!r} {draw}")
+    train, validation = world(variant, PATIENTS, TRAIN_SEEDS[draw]), world(variant, VALIDATION, VALIDATION_SEEDS[draw])
+    own = MODELS[model](draw)
     began = time.perf_counter()
-    fit_together(models, [t.cohort for t in trains], [v.cohort for v in validations])
+    own.fit(train.cohort, validation.cohort, progress=False)
     seconds = time.perf_counter() - began
     test = world(variant, TEST, TEST_SEED)
     limit = np.load(folder / f"{variant}.npz")["draws"]
     content = record | {
         "variant": variant,
         "model": model,
+        "draw": draw,
         "device": jax.devices()[0].device_kind,
-        "training_seconds_of_all": seconds,
-        "training_seconds": training_seconds(models[0]),
-        "fits": [
-            scores(own, test, limit, scale=float(truth_on_all_days(t).std()))
-            for own, t in zip(models, trains, strict=True)
-        ],
+        "beside": beside,
+        "fit_seconds": seconds,
+        **scores(own, test, limit, scale=float(truth_on_all_days(train).std())),
     }
-    name = f"{variant}.{model.replace(' ', '-')}.json"
+    name = f"{variant}.{model.replace(' ', '-')}.{draw}.json"
     (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(line(content))
-
-
-def fit_together(models: list[Any], trains: list[Any], validations: list[Any]) -> None:
-    """All fits in one compiled program; an ensemble's members, too."""
-    if isinstance(models[0], NeuralEstimator):
-        fit_members(models, trains, validations)
-        return
-    members, own_trains, own_validations = [], [], []
-    for ensemble, train, validation in zip(models, trains, validations, strict=True):
-        ensemble.members_ = [copy(ensemble.model) for _ in range(ensemble.members)]
-        ensemble.schema = train.schema
-        for number, member in enumerate(ensemble.members_):
-            member.seed = 1_000 * ensemble.model.seed + number
-        members += ensemble.members_
-        own_trains += [train] * ensemble.members
-        own_validations += [validation] * ensemble.members
-    fit_members(members, own_trains, own_validations)
-
-
-def training_seconds(model: Any) -> float:
-    """Of the epochs, compilation included."""
-    neural = model if isinstance(model, NeuralEstimator) else model.members_[0]
-    return float(neural.history_["seconds"].max())
+    print(line([content]))
 
 
 def truth_on_all_days(world: Any) -> np.ndarray:
@@ -169,61 +142,64 @@ def error_over_spread(model: Any, today: Any, plan: Any, horizons: np.ndarray, l
     return [float(v) for v in np.sqrt((error**2).mean(axis=0) / (spread**2).mean(axis=0))]
 
 
-def line(cell: dict[str, Any]) -> str:
-    """A row of the page: means over the fits."""
-    width = len(cell["fits"][0]["horizons"])
+def line(fits: list[dict[str, Any]]) -> str:
+    """A row of the page: means over the fits of a model."""
+    width = len(fits[0]["horizons"])
 
     def mean(key: str, i: int) -> float:
-        return float(np.mean([fit["horizons"][i][key] for fit in cell["fits"]]))
+        return float(np.mean([fit["horizons"][i][key] for fit in fits]))
 
     def row(key: str, form: str) -> str:
         return ", ".join(form.format(mean(key, i)) for i in range(width))
 
     ratios = row("crps_over_oracle", "{:.2f}")
     shares = [", ".join(f"{100 * mean(f'coverage_{level}', i):.1f}" for i in range(width)) for level in ("95%", "99%")]
-    calibrated = [fit["error_over_spread"] for fit in cell["fits"] if "error_over_spread" in fit]
+    calibrated = [fit["error_over_spread"] for fit in fits if "error_over_spread" in fit]
     spread = ", ".join(f"{v:.2f}" for v in np.mean(calibrated, axis=0)) if calibrated else "–"
+    alone = [fit["fit_seconds"] for fit in fits if not fit["beside"]]
+    seconds = f"{np.mean(alone):.0f}" if alone else f"at most {min(fit['fit_seconds'] for fit in fits):.0f}"
     return (
-        f"| {cell['model']} | {ratios} | {shares[0]} | {shares[1]} | {row('width_over_oracle_95%', '{:.2f}')} "
-        f"| {spread} | {cell['training_seconds']:.0f} |"
+        f"| {fits[0]['model']} ({len(fits)}) | {ratios} | {shares[0]} | {shares[1]} "
+        f"| {row('width_over_oracle_95%', '{:.2f}')} | {spread} | {seconds} |"
     )
 
 
-def page_of(content: dict[str, Any]) -> str:
+def page_of(fits: list[dict[str, Any]]) -> str:
     parts = [
         "# How close the models come\n\n"
         f"{PATIENTS:,} training patients, {VALIDATION:,} for stopping, {TEST:,} test patients known up to day "
-        f"{CUT_DAYS:g} under what was really given; every patient counts, seen on that day or not. Means over three "
-        "fits on data draws of their own. One fit serves Δ = 1…5 days (`BNCDE.paper`: Δ = 1 only). CRPS and width are "
-        "divided by the oracle's, which knows the simulator. The last but one column is the model's own uncertainty: "
-        "RMS(model mean − oracle mean) ÷ RMS(spread over weights). Training seconds are of all three fits at once, "
-        "compilation included. Figures of every fit: `engine.json`.\n"
+        f"{CUT_DAYS:g} under what was really given; every patient counts, seen on that day or not. Means over fits on "
+        "data draws of their own, as many as the brackets say. One serves Δ = 1…5 days (`BNCDE.paper`: Δ = 1 only). "
+        "CRPS and width are divided by the oracle's, which knows the simulator. The last but one column is the model's "
+        "own uncertainty: RMS(model mean − oracle mean) ÷ RMS(spread over weights). Seconds are of `fit`: preparing, "
+        "compiling and training; where all fits shared the device with others, of the quickest. Figures of every fit: "
+        "`engine.json`.\n"
     ]
+    missing = []
     for variant in VARIANTS:
-        cells = [cell for cell in content["cells"] if cell["variant"] == variant]
-        if not cells:
-            continue
-        parts.append(
-            f"\n## {variant.replace('-', ', ')}\n\n"
-            "| model | CRPS ÷ oracle | 95% holds | 99% holds | 95% width ÷ oracle | error ÷ spread | training (s) |\n"
-            "|---|---|---|---|---|---|---|\n" + "".join(line(cell) + "\n" for cell in cells)
-        )
-    missing = [f"{v}: {m}" for v in VARIANTS for m in MODELS if (v, m) not in content["found"]]
+        rows = []
+        for model in MODELS:
+            own = [fit for fit in fits if (fit["variant"], fit["model"]) == (variant, model)]
+            rows += [line(own) + "\n"] if own else []
+            missing += [f"{variant}: {model}"] if not own else []
+        if rows:
+            parts.append(
+                f"\n## {variant.replace('-', ', ')}\n\n"
+                "| model | CRPS ÷ oracle | 95% holds | 99% holds | 95% width ÷ oracle | error ÷ spread | seconds |\n"
+                "|---|---|---|---|---|---|---|\n" + "".join(rows)
+            )
     if missing:
         parts.append(f"\nNot measured yet: {'; '.join(missing)}.\n")
-    for cell in content["cells"][:1]:
-        parts.append(f"\nMeasured on {cell['device']}, commit `{cell['commit'][:10]}`.\n")
+    devices, commits = (sorted({fit[key] for fit in fits}) for key in ("device", "commit"))
+    parts.append(f"\nMeasured on {', '.join(devices)}; commit {', '.join(f'`{name[:10]}`' for name in commits)}.\n")
     return "".join(parts)
 
 
 @app.command()
 def page(folder: Path = Folder) -> None:
-    """The page, from the cells that are there."""
-    cells = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
-    order = list(MODELS)
-    cells.sort(key=lambda cell: (VARIANTS.index(cell["variant"]), order.index(cell["model"])))
-    content = {"cells": cells}
-    write_result("engine", content, page_of(content | {"found": {(c["variant"], c["model"]) for c in cells}}))
+    """The page, from the fits that are there."""
+    fits = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    write_result("engine", {"fits": fits}, page_of(fits))
 
 
 if __name__ == "__main__":

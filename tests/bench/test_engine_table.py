@@ -9,24 +9,18 @@ from bench import engine_table, model_uncertainty
 
 
 @pytest.fixture(scope="module")
-def cell():
+def fitted():
     """A small model that stands in for the oracle as well."""
     model, test = fit_small(small_bncde()), cp.simulate_tumor_growth(12, seed=3)
     today, plan = test.cohort.until(engine_table.CUT_DAYS), cp.Plan.observed(test.cohort)
     limit = model.predict(today, plan, horizons=engine_table.HORIZONS.tolist(), draws=engine_table.DRAWS).draws
     found = engine_table.scores(model, test, limit, scale=100.0)
-    return {
-        "variant": "arms",
-        "model": "BNCDE",
-        "device": "a device",
-        "commit": "0123456789abcdef",
-        "training_seconds": 12.0,
-        "fits": [found, found],
-    }
+    said = {"variant": "arms", "model": "BNCDE", "device": "a device", "commit": "0123456789abcdef"}
+    return said | {"beside": 2, "fit_seconds": 12.0} | found
 
 
-def test_a_model_that_is_the_oracle_has_ratios_of_one(cell):
-    for row in cell["fits"][0]["horizons"]:
+def test_a_model_that_is_the_oracle_has_ratios_of_one(fitted):
+    for row in fitted["horizons"]:
         assert row["crps_over_oracle"] == pytest.approx(1.0)
         assert row["width_over_oracle_95%"] == pytest.approx(1.0)
         assert 0.0 <= row["coverage_95%"] <= row["coverage_99%"] <= 1.0
@@ -42,29 +36,17 @@ def test_error_and_spread_are_on_the_models_scale():
     np.testing.assert_allclose(ratio, 0.25 / np.sqrt(means.var(axis=0, ddof=1).mean(axis=0)), rtol=1e-4)
 
 
-def test_the_page_has_a_row_per_cell_and_names_what_is_missing(cell):
-    text = engine_table.page_of({"cells": [cell], "found": {("arms", "BNCDE")}})
-    assert "| BNCDE | 1.00, 1.00, 1.00, 1.00, 1.00 |" in text
+def test_the_page_has_a_row_per_model_and_names_what_is_missing(fitted):
+    text = engine_table.page_of([fitted, fitted | {"fit_seconds": 14.0}])
+    assert "| BNCDE (2) | 1.00, 1.00, 1.00, 1.00, 1.00 |" in text
+    assert "| at most 12 |" in text
     missing = text.split("Not measured yet: ")[1]
     assert "arms: BNCDE;" not in missing
     assert "randomised-continuous: DeepEnsemble" in missing
 
 
-def test_ensembles_are_fitted_together_as_alone():
-    train, validation = (cp.simulate_tumor_growth(n, seed=s).cohort for n, s in ((20, 0), (6, 1)))
-    small = {"hidden": 3, "field_widths": (4,), "epochs": 2, "batch_size": 4, "cuts_per_step": 2, "draws": 1}
-
-    def make():
-        return cp.DeepEnsemble(cp.TECDE(5.0, outcome_noise=True, **small), members=2)
-
-    def ask(model):
-        return model.predict(today, cp.Plan.none(), horizons=[2.0], draws=20).draws
-
-    alone = make().fit(train, validation, progress=False)
-    together = [make(), make()]
-    engine_table.fit_together(together, [train, train], [validation, validation])
-    today = validation.until(30.0, ended="drop")
-    np.testing.assert_allclose(ask(together[1]), ask(alone), rtol=1e-3)
+def test_seconds_are_of_fits_that_had_the_device_to_themselves(fitted):
+    assert "| 20 |" in engine_table.page_of([fitted, fitted | {"fit_seconds": 20.0, "beside": 0}])
 
 
 def test_situations_differ_where_they_say():
