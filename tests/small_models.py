@@ -31,7 +31,7 @@ SMALL = {
 
 def small_bncde(**options) -> BNCDE:
     """What is not said is small. Other settings are compiled anew."""
-    return BNCDE(5.0, **({"drift_widths": (2,), "kl_ramp": 0.0} | SMALL | options))
+    return BNCDE(5.0, **({"posteriors": 1, "drift_widths": (2,), "kl_ramp": 0.0} | SMALL | options))
 
 
 def small_tecde(**options) -> TECDE:
