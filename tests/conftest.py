@@ -24,3 +24,10 @@ def checker_off():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def let_go_of_compiled_programs():
+    """A process may hold only so many: each has memory of its own, and of thousands the system gives no more."""
+    yield
+    jax.clear_caches()
