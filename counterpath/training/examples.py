@@ -161,7 +161,7 @@ def _arrays(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> _Arrays:
         return of_block(cohort[some], tabulation, found.of(some), later[some], shares[some])
 
     with ThreadPoolExecutor(os.cpu_count()) as cores:
-        blocks = list(cores.map(at, range(0, len(cohort), PATIENTS_AT_ONCE)))
+        blocks = list(cores.map(at, range(0, max(len(cohort), 1), PATIENTS_AT_ONCE)))
     return _joined(blocks)
 
 

@@ -24,8 +24,10 @@ def use_all_cores() -> None:
     Only possible before jax is first used; after that, or where the user has chosen a number, all stays as it is.
     """
     if jax.config.values.get("jax_num_cpu_devices") == -1:
+        # Not every system says which cores a process may use.
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         with suppress(RuntimeError):
-            jax.config.update("jax_num_cpu_devices", len(os.sched_getaffinity(0)))
+            jax.config.update("jax_num_cpu_devices", cores)
 
 
 Over = Literal["members", "draws", "patients"]

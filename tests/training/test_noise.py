@@ -142,6 +142,7 @@ def test_one_outcome_that_was_thought_impossible_does_not_decide_about_all_other
     network, changes, shares, _ = toy
     impossible = changes.copy()
     impossible[7, 0, 0, 1] += 30 * np.asarray(means_and_stds(network, KEY)[1]).max()
+    # To one candidate, which is a factor of 1.025.
     np.testing.assert_allclose(chosen(network, impossible, shares), chosen(network, changes, shares), rtol=0.03)
     plain = scores_of(network, impossible, shares, "normal", mixture=True)[:, 1]
     assert SCALES[plain.argmax()] > 1.2 * chosen(network, changes, shares)[0, 1]  # where nothing may be unforeseen
