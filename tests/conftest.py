@@ -1,8 +1,10 @@
 import os
 from pathlib import Path
 
-# Compiled programs are shared between tests and runs, but not with the user's.
-os.environ.setdefault("COUNTERPATH_CACHE", str(Path(__file__).parent.parent / ".pytest_cache" / "compiled"))
+# Compiled programs are shared between tests, runs and Pythons, but not with the user's.
+# Tests compile far more than they compute, so small programs are kept too.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "compiled"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 import jax
 import jaxtyping

@@ -99,7 +99,8 @@ def test_the_state_with_the_best_score_is_kept(which, request):
     """For the one that was stopped, it is not the last. Scores of epochs are with the noise of training."""
     model = request.getfixturevalue(which)
     assert score(model, with_noise_of_training(model.networks_[0])) == pytest.approx(
-        model.history_["validation"].max(), abs=1e-6
+        model.history_["validation"].max(),
+        rel=1e-5,  # two compiled programs, single precision
     )
 
 
@@ -116,7 +117,10 @@ def test_while_the_kl_comes_in_it_holds_back_less(ramped, fitted):
 
 def test_no_state_is_kept_before_the_kl_counts_in_full(ramped):
     late = ramped.history_.filter(ramped.history_["epoch"] >= 15)["validation"].max()
-    assert score(ramped, with_noise_of_training(ramped.networks_[0])) == pytest.approx(late, abs=1e-6)
+    assert score(ramped, with_noise_of_training(ramped.networks_[0])) == pytest.approx(
+        late,
+        rel=1e-5,  # two compiled programs, single precision
+    )
 
 
 # The size of the noise, and what is not learned
