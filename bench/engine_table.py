@@ -67,7 +67,7 @@ def oracle(variant: str, folder: Path = Folder) -> None:
         test.cohort.until(CUT_DAYS), cp.Plan.observed(test.cohort), horizons=HORIZONS.tolist(), draws=DRAWS
     )
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(folder / f"{variant}.npz", draws=prediction.draws)
+    np.savez_compressed(folder / f"{variant}.npz", draws=prediction.sample(DRAWS))
 
 
 @app.command()
@@ -104,10 +104,11 @@ def scores(model: Any, test: Any, limit: np.ndarray, scale: float) -> dict[str, 
     today, plan = test.cohort.until(CUT_DAYS), cp.Plan.observed(test.cohort)
     outcomes = truth(test)
     horizons = HORIZONS[model.max_horizon >= HORIZONS]
-    prediction = model.predict(today, plan, horizons=horizons.tolist(), draws=DRAWS)
+    prediction = model.predict(today, plan, horizons=horizons.tolist(), draws=model.draws_to_judge)
+    drawn = prediction.sample(DRAWS)
     rows = []
     for i, horizon in enumerate(horizons):
-        outcome, draws = outcomes[:, i], prediction.draws[:, :, i]
+        outcome, draws = outcomes[:, i], drawn[:, :, i]
         crps, best = crps_draws(outcome / scale, draws / scale), crps_draws(outcome / scale, limit[:, :, i] / scale)
         ratio = paired_ratio(crps, best)
         row: dict[str, Any] = {
@@ -125,7 +126,7 @@ def scores(model: Any, test: Any, limit: np.ndarray, scale: float) -> dict[str, 
         rows.append(row)
     found = {
         "horizons": rows,
-        "finite": bool(np.isfinite(prediction.draws).all()),
+        "finite": bool(np.isfinite(drawn).all()),
         "largest_mean_over_largest_outcome": float(prediction.mean.max() / outcomes.max()),
     }
     if isinstance(model, NeuralEstimator) and model.architecture.posterior is not None:

@@ -61,7 +61,7 @@ def fit(patients: int, large: bool = False, folder: Path = Folder) -> None:
     rows, errors, spreads = {}, [], []
     for name, (today, plan, settings) in situations().items():
         oracle = cp.Oracle(settings, workers=os.cpu_count()).fit(today)
-        drawn = oracle.predict(today, plan, horizons=HORIZONS.tolist(), draws=ORACLE_DRAWS).draws
+        drawn = oracle.predict(today, plan, horizons=HORIZONS.tolist(), draws=ORACLE_DRAWS).sample(ORACLE_DRAWS)
         best = variable.forward(drawn).mean(axis=0)
         means, _ = model.components(today, plan, HORIZONS, DRAWS, 0)
         error, spread = means.mean(axis=0) - best, means.std(axis=0, ddof=1)

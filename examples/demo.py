@@ -89,7 +89,7 @@ def forecasts_in_a_simulated_study(console: Console, folder: Path) -> None:
 
 def forecast(model: Estimator, today: cp.Cohort, label: str, plan: cp.Plan) -> Forecast:
     """A model's band under a plan."""
-    prediction = model.predict(today, plan, horizons=HORIZONS, draws=1_000)
+    prediction = model.predict(today, plan, horizons=HORIZONS, draws=model.draws_to_judge)
     lower, upper = prediction.interval(0.95)
     return Forecast(label, plan, prediction.horizons, lower, prediction.median, upper)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
@@ -11,6 +12,7 @@ from counterpath.cohort import Cohort, CohortError, Plan
 from counterpath.estimators.contract import Estimator
 from counterpath.estimators.joint_fit import fit_members
 from counterpath.estimators.neural import MOST_NETWORKS, NeuralEstimator
+from counterpath.predictive import Law, join_draws
 
 
 class DeepEnsemble(Estimator):
@@ -30,6 +32,7 @@ class DeepEnsemble(Estimator):
         self.model = model
         self.members = members
         self.max_horizon = model.max_horizon
+        self.draws_to_judge = model.draws_to_judge
 
     def fit(self, train: Cohort, validation: Cohort | None = None, **options: Any) -> DeepEnsemble:
         """Fit every member on the same patients; `options` are the model's own."""
@@ -46,12 +49,15 @@ class DeepEnsemble(Estimator):
         self.schema = train.schema
         return self
 
-    def _draw(self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int) -> np.ndarray:
+    def laws(
+        self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int
+    ) -> Iterator[tuple[Law, ...]]:
         """As many draws of each member, to one more or less."""
         shares = [draws // self.members + (i < draws % self.members) for i in range(self.members)]
-        drawn = [
-            member._draw(history, plan, horizons, number, seed)
+        every = [
+            member.laws(history, plan, horizons, number, seed)
             for member, number in zip(self.members_, shares, strict=True)
             if number
         ]
-        return np.concatenate(drawn)
+        for of_members in zip(*every, strict=True):
+            yield tuple(join_draws(of_outcome) for of_outcome in zip(*of_members, strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from jaxtyping import Float64
 
@@ -9,6 +11,7 @@ from counterpath.cohort import Cohort, CohortError, Plan, fit_scaler
 from counterpath.cohort.scaling import Scale
 from counterpath.cohort.transforms import TransformName
 from counterpath.estimators.contract import Estimator
+from counterpath.predictive import Draws, Law
 
 PAIRS_AT_MOST = 400_000
 
@@ -48,7 +51,9 @@ class LastValue(Estimator):
         self.schema = train.schema
         return self
 
-    def _draw(self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int) -> np.ndarray:
+    def laws(
+        self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int
+    ) -> Iterator[tuple[Law, ...]]:
         """Residuals at equally spaced levels, in random order: no more noise than needed."""
         last, since = _last_outcome(history, self.scale_)
         rng = np.random.default_rng(seed)
@@ -62,7 +67,7 @@ class LastValue(Estimator):
                 scaled[:, mine, i] = last[mine] + spread[:, None]
         blank = np.isnan(last)
         scaled[:, blank] = np.quantile(self.unseen_, rng.permutation(levels))[:, None, None]
-        return self.scale_.inverse(scaled)
+        yield (Draws(self.scale_.inverse(scaled)),)
 
 
 def _last_outcome(history: Cohort, scale: Scale) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from typing import TypeVar
@@ -10,9 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
-from scipy.special import ndtri, stdtrit
 
-from counterpath.cohort import Cohort, CohortError, Plan, fit_scaler
+from counterpath.cohort import Cohort, CohortError, Plan, TreatmentEvents, fit_scaler
 from counterpath.cohort.transforms import TransformName
 from counterpath.dynamics.vector_field import Activation
 from counterpath.estimators.contract import Estimator
@@ -22,13 +22,15 @@ from counterpath.models.network import PosteriorStart
 from counterpath.models.posterior import PosteriorMixture
 from counterpath.paths import Interpolation
 from counterpath.paths.tabulation import Tabulation
+from counterpath.predictive import Draws, Law, Mixture, Noise
 from counterpath.training import Clock, TrainingSettings, fit_tabulation
 from counterpath.training.cut_times import Cuts
 
-COMPONENTS = 100  # draws of the weights behind a prediction; further draws are of the outcome given them
+COMPONENTS = 100  # draws of the weights behind a prediction
 MOVES = 16  # of the weights along a history: they change far more slowly than patients do
 MOST_NETWORKS = 1_000  # in a mixture or ensemble
-DATA_SEED, NETWORK_SEED, DRAW_SEED = 0, 1, 2  # streams of one seed that do not meet
+PATIENTS_AT_ONCE = 2_048  # of a prediction: their arrays are a few hundred megabytes
+DATA_SEED, NETWORK_SEED = 0, 1  # streams of one seed that do not meet
 
 Trainable = TypeVar("Trainable", bound="NeuralEstimator")
 
@@ -86,6 +88,7 @@ class NeuralEstimator(Estimator):
         history_: After `fit`, a frame with a row per epoch.
     """
 
+    draws_to_judge = COMPONENTS
     tabulation_: Tabulation
     networks_: tuple[NeuralCDE, ...]
     history_: pl.DataFrame
@@ -190,35 +193,43 @@ class NeuralEstimator(Estimator):
             self._posterior = kept
         return kept
 
+    def laws(
+        self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int
+    ) -> Iterator[tuple[Law, ...]]:
+        """Some patients after the other; what the model does not know is in the draws, the noise about them exact."""
+        known = history.until(history.history_end)  # a whole trajectory holds what was given at its very end
+        planned = plan.resolve(known)
+        noise = Noise(self.training.likelihood, STUDENT_DEGREES)
+        for start in range(0, len(known), PATIENTS_AT_ONCE):
+            some = np.arange(start, min(start + PATIENTS_AT_ONCE, len(known)))
+            centres, spreads = self._components(known.take(some), planned.take(some), horizons, draws, seed)
+            scales = self.tabulation_.scaler.variables[: centres.shape[-1]]
+            if self.training.outcome_noise:
+                yield tuple(
+                    Mixture(centres[..., i].astype(np.float32), spreads[..., i].astype(np.float32), scale, noise)
+                    for i, scale in enumerate(scales)
+                )
+            else:
+                yield tuple(Draws(scale.inverse(centres[..., i]), of_weights=True) for i, scale in enumerate(scales))
+
     def components(
         self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and std of the first outcome on the model's scale, for each draw of the weights."""
-        inputs, last = self._inputs(history, plan, horizons)
+        known = history.until(history.history_end)
+        centres, spreads = self._components(known, plan.resolve(known), horizons, draws, seed)
+        return centres[..., 0], spreads[..., 0]
+
+    def _components(
+        self, known: Cohort, planned: TreatmentEvents, horizons: np.ndarray, draws: int, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        inputs, last = self._inputs(known, planned, horizons)
         mean, std = self.posterior(draws, seed).outcomes(inputs)
         scale = self.tabulation_.change_scale
-        centre = last[:, None, :] + scale * mean[:, :, 0]
-        return centre[..., 0], (scale * std[:, :, 0])[..., 0]
+        return last[:, None] + scale * mean[:, :, 0], scale * std[:, :, 0]
 
-    def _inputs(self, history: Cohort, plan: Plan, horizons: np.ndarray) -> tuple[Inputs, np.ndarray]:
-        known = history.until(history.history_end)  # a whole trajectory holds what was given at its very end
+    def _inputs(self, known: Cohort, planned: TreatmentEvents, horizons: np.ndarray) -> tuple[Inputs, np.ndarray]:
+        """What the network sees, and the outcomes from which it predicts the change."""
         past = self.tabulation_.histories(known)
-        future = self.tabulation_.plans(plan.resolve(known), np.broadcast_to(horizons, (len(known), len(horizons))))
+        future = self.tabulation_.plans(planned, np.broadcast_to(horizons, (len(known), len(horizons))))
         return Inputs.of(past, future), past.last_outcome[:, 0]
-
-    def _draw(self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int) -> np.ndarray:
-        """Outcomes at spread levels of each component, in random order."""
-        components = min(draws, COMPONENTS)
-        mean, std = self.components(history, plan, horizons, components, seed)
-        which = np.arange(draws) % components
-        rng = np.random.default_rng([DRAW_SEED, seed])
-        patients = mean.shape[1]
-        if not self.training.outcome_noise:
-            drawn = mean[which]
-        else:
-            # Latin hypercube: over all draws each patient's levels are spread evenly.
-            order = rng.permuted(np.tile(np.arange(draws)[:, None, None], (1, patients, len(horizons))), axis=0)
-            levels = (order + rng.random(order.shape)) / draws
-            unit = ndtri(levels) if self.training.likelihood == "normal" else stdtrit(STUDENT_DEGREES, levels)
-            drawn = mean[which] + std[which] * unit
-        return self.tabulation_.scaler.variables[0].inverse(drawn)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,6 +10,7 @@ from jaxtyping import Float64
 
 from counterpath.cohort import Cohort, CohortError, Plan
 from counterpath.estimators.contract import Estimator
+from counterpath.predictive import Draws, Law
 from counterpath.simulators.tumor_dynamics import SMALLEST_CM3, grow
 from counterpath.simulators.tumor_likelihood import LOG_FLOOR, TumorParameters, advance
 from counterpath.simulators.tumor_patients import TumorPatients
@@ -47,7 +48,10 @@ class Oracle(Estimator):
         self.schema = train.schema
         return self
 
-    def _draw(self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int) -> np.ndarray:
+    def laws(
+        self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int
+    ) -> Iterator[tuple[Law, ...]]:
+        """Draws of the outcome, noise included."""
         timeline = future_timeline(history, plan, horizons, self.settings)
         jobs = [slice(i, i + PATIENTS_AT_ONCE) for i in range(0, len(history), PATIENTS_AT_ONCE)]
 
@@ -61,7 +65,7 @@ class Oracle(Estimator):
         with ThreadPoolExecutor(self.workers) as pool:
             results = list(pool.map(run, jobs))
         self.effective_size = np.concatenate([size for _, size in results])
-        return np.concatenate([drawn for drawn, _ in results], axis=1)
+        yield (Draws(np.concatenate([drawn for drawn, _ in results], axis=1)),)
 
     def _futures(
         self,

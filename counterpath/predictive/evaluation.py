@@ -18,9 +18,10 @@ from counterpath.metrics import (
     mean_by_patient,
     squared_error,
 )
-from counterpath.predictive.prediction import Prediction, draws_quantile
+from counterpath.predictive.prediction import Prediction
 
 LEVELS = (0.95, 0.99)
+DRAWS = 1_000  # from which the CRPS is computed
 
 
 @dataclass(frozen=True)
@@ -90,28 +91,30 @@ def evaluate_prediction(
     """Score a prediction at each horizon; patients without an outcome there do not count.
 
     Args:
-        prediction: Draws for every patient and horizon.
+        prediction: Of one outcome, for every patient and horizon.
         outcomes: What happened; NaN where nobody looked.
         model: A name for the table.
         scale: Divide outcomes and predictions by this.
     """
     scores = []
+    drawn, median = prediction.sample(DRAWS), prediction.median
+    intervals = {level: prediction.interval(level) for level in LEVELS}
     for i, horizon in enumerate(prediction.horizons):
         known = ~np.isnan(outcomes[:, i])
         if not known.any():
             raise ValueError(f"Nobody has an outcome {horizon:g} after the cut. Choose another horizon.")
-        outcome, draws = outcomes[known, i] / scale, prediction.draws[:, known, i] / scale
+        outcome = outcomes[known, i] / scale
         coverage, width = {}, {}
         for level in LEVELS:
-            lower, upper = (draws_quantile(draws, q) for q in ((1 - level) / 2, (1 + level) / 2))
+            lower, upper = (end[known, i] / scale for end in intervals[level])
             coverage[level] = mean_by_patient(covered(outcome, lower, upper))
             width[level] = float(np.median(interval_width(lower, upper)))
         scores.append(
             HorizonScores(
                 float(horizon),
                 int(known.sum()),
-                mean_by_patient(crps_draws(outcome, draws)),
-                mean_by_patient(squared_error(outcome, np.median(draws, axis=0))),
+                mean_by_patient(crps_draws(outcome, drawn[:, known, i] / scale)),
+                mean_by_patient(squared_error(outcome, median[known, i] / scale)),
                 coverage,
                 width,
             )

@@ -7,13 +7,15 @@ from small_models import fit_small, small_bncde
 import counterpath as cp
 from bench import engine_table, model_uncertainty
 
+pytestmark = pytest.mark.slow  # models are compiled and trained
+
 
 @pytest.fixture(scope="module")
 def fitted():
     """A small model that stands in for the oracle as well."""
     model, test = fit_small(small_bncde()), cp.simulate_tumor_growth(12, seed=3)
     today, plan = test.cohort.until(engine_table.CUT_DAYS), cp.Plan.observed(test.cohort)
-    limit = model.predict(today, plan, horizons=engine_table.HORIZONS.tolist(), draws=engine_table.DRAWS).draws
+    limit = model.predict(today, plan, horizons=engine_table.HORIZONS.tolist()).sample(engine_table.DRAWS)
     found = engine_table.scores(model, test, limit, scale=100.0)
     said = {"variant": "arms", "model": "BNCDE", "device": "a device", "commit": "0123456789abcdef"}
     return said | {"beside": 2, "fit_seconds": 12.0} | found

@@ -26,28 +26,25 @@ def study():
 
 @pytest.fixture(scope="module", params=MODELS)
 def model(request, study):
-    return MODELS[request.param]().fit(study[0])
-
-
-def test_fit_returns_the_model(study):
-    for make in MODELS.values():
-        made = make()
-        assert made.fit(study[0]) is made
+    made = MODELS[request.param]()
+    assert made.fit(study[0]) is made
+    return made
 
 
 def test_draws_have_the_shape_that_was_asked_for_and_are_sane(model, study):
     today = study[1].until(50.0)
     prediction = model.predict(today, cp.Plan.none(), horizons=[1, 3, 5], draws=64)
-    assert prediction.draws.shape == (64, len(today), 3)
-    assert np.isfinite(prediction.draws).all()
-    assert prediction.draws.min() >= 0.0  # a volume is not negative
+    drawn = prediction.sample(64)
+    assert drawn.shape == (64, len(today), 3)
+    assert np.isfinite(drawn).all()
+    assert drawn.min() >= 0.0  # a volume is not negative
     assert prediction.patients.equals(today.patients)
 
 
 def test_the_same_seed_gives_the_same_draws(model, study):
     today = study[1].until(50.0)[:20]
     first, again, other = (
-        model.predict(today, cp.Plan.none(), horizons=[2], draws=50, seed=seed).draws for seed in (1, 1, 2)
+        model.predict(today, cp.Plan.none(), horizons=[2], draws=50, seed=seed).sample(50) for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
@@ -58,8 +55,8 @@ def test_nothing_after_now_enters(model, study):
     whole = study[1][:15]
     ended = whole.until(50.0)
     for seed in (0, 1):
-        a = model.predict(whole.until(50.0), cp.Plan.none(), horizons=[1, 4], seed=seed).draws
-        b = model.predict(ended, cp.Plan.none(), horizons=[1, 4], seed=seed).draws
+        a = model.predict(whole.until(50.0), cp.Plan.none(), horizons=[1, 4], seed=seed).sample(100)
+        b = model.predict(ended, cp.Plan.none(), horizons=[1, 4], seed=seed).sample(100)
         np.testing.assert_array_equal(a, b)
 
 
@@ -92,3 +89,45 @@ def test_evaluation_uses_what_was_recorded(model, study):
     assert evaluation.scores[0].patients == records.height
     assert 0.7 < evaluation.scores[0].coverage[0.95].value <= 1.0
     assert evaluation.to_frame()["model"].unique().to_list() == [type(model).__name__]
+
+
+# Effects
+
+CHEMOTHERAPY = cp.Plan.repeat("chemotherapy", every=1.0, times=5)
+
+
+def ask(model, history, plan, versus):
+    return model.effect(history, plan, versus=versus, horizons=[2, 5], draws=40)
+
+
+def test_a_plan_has_no_effect_against_itself(model, study):
+    assert (ask(model, study[1].until(50.0), CHEMOTHERAPY, CHEMOTHERAPY).draws == 0.0).all()
+
+
+def test_one_plan_against_another_is_minus_the_other_against_the_one(model, study):
+    today = study[1].until(50.0)
+    ours = ask(model, today, CHEMOTHERAPY, cp.Plan.none())
+    np.testing.assert_array_equal(ours.draws, -ask(model, today, cp.Plan.none(), CHEMOTHERAPY).draws)
+    assert (ours.mean != 0.0).any() or isinstance(model, LastValue)
+
+
+def test_the_mean_effect_is_the_difference_of_predicted_means(model, study):
+    today = study[1].until(50.0)
+    effect = ask(model, today, CHEMOTHERAPY, cp.Plan.none())
+    means = [model.predict(today, p, horizons=[2, 5], draws=40).mean for p in (CHEMOTHERAPY, cp.Plan.none())]
+    largest = max(np.abs(mean).max() for mean in means)
+    np.testing.assert_allclose(effect.mean, means[0] - means[1], atol=1e-12 * largest)  # rounding of their difference
+
+
+def test_the_better_of_two_plans_is_the_one_with_the_lower_outcome(model, study):
+    today = study[1].until(50.0)
+    plans = {"chemotherapy": CHEMOTHERAPY, "nothing": cp.Plan.none()}
+    ranking = model.rank(today, plans, better="lower", horizons=[2, 5], draws=40)
+    np.testing.assert_allclose(ranking.probability_best.sum(axis=0), 1.0)
+    benefit = ask(model, today, CHEMOTHERAPY, cp.Plan.none()).probability_of_benefit(better="lower")
+    np.testing.assert_allclose(ranking.probability_best[0], benefit)
+
+
+def test_an_outcome_that_is_not_there_is_named(model, study):
+    with pytest.raises(cp.CohortError, match="'volume' is no outcome"):
+        model.effect(study[1].until(50.0), CHEMOTHERAPY, versus=cp.Plan.none(), horizons=[1], outcome="volume")

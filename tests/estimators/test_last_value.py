@@ -26,7 +26,7 @@ def test_the_median_is_the_last_value_and_the_spread_grows_with_time(walks):
     prediction = model.predict(history, cp.Plan.none(), horizons=[1, 4], draws=2_000)
     np.testing.assert_allclose(prediction.median[0], 7.0, atol=0.3)
     # last seen a day ago: the residuals are those after 2 and 5 days
-    np.testing.assert_allclose(prediction.draws.std(axis=0)[0], np.sqrt([2.0, 5.0]), rtol=0.1)
+    np.testing.assert_allclose(prediction.sample(2_000).std(axis=0)[0], np.sqrt([2.0, 5.0]), rtol=0.1)
 
 
 def test_its_intervals_hold_on_new_walks(walks):
@@ -40,7 +40,7 @@ def test_a_patient_without_an_outcome_gets_the_training_distribution(walks):
     frame = pl.DataFrame({"patient": [1], "time": [0.0], "y": [None], "x": [1.0]}, schema_overrides={"y": pl.Float64})
     blank = cp.Cohort.from_tables(frame, outcome="y", time_unit="day")
     model = LastValue(5.0, transform="standard").fit(walks)
-    draws = model.predict(blank, cp.Plan.none(), horizons=[1], draws=500).draws[:, 0, 0]
+    draws = model.predict(blank, cp.Plan.none(), horizons=[1], draws=500).sample(500)[:, 0, 0]
     values = walks.records.values[:, 0]
     assert draws.mean() == pytest.approx(values.mean(), abs=0.2)
     assert draws.std() == pytest.approx(values.std(), rel=0.05)

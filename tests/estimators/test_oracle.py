@@ -156,22 +156,23 @@ VARIANTS = [(a, c) for c in (False, True) for a in ("arms", "randomised")]
 @pytest.mark.parametrize(("assignment", "continuous"), VARIANTS)
 def test_its_intervals_hold_and_its_pit_is_uniform(assignment, continuous):
     """The full table with 10,000 patients is in docs/results/oracle.json."""
-    study = cp.simulate_tumor_growth(600, seed=21, assignment=assignment, continuous=continuous)
+    study = cp.simulate_tumor_growth(300, seed=21, assignment=assignment, continuous=continuous)
     history = study.cohort.until(54.0)
     horizons = np.array([1.0, 3.0, 5.0])
     oracle = cp.Oracle(study.truth.settings).fit(study.cohort)
     prediction = oracle.predict(history, cp.Plan.observed(study.cohort), horizons=horizons.tolist(), draws=500)
     outcomes = study.truth.outcomes(history, cp.Plan.observed(study.cohort), horizons)
     assert np.mean(oracle.effective_size >= 500) >= 0.95
-    assert np.isfinite(prediction.draws).all()
+    drawn = prediction.sample(500)
+    assert np.isfinite(drawn).all()
     assert prediction.mean.max() < CAPACITY_CM3
-    assert prediction.draws.min() >= SMALLEST_CM3
+    assert drawn.min() >= SMALLEST_CM3
     for i in range(len(horizons)):
         for level in (0.5, 0.8, 0.95, 0.99):
             lower, upper = prediction.interval(level)
             share = covered(outcomes[:, i], lower[:, i], upper[:, i]).mean()
-            assert abs(share - level) < 3 * math.sqrt(level * (1 - level) / 600)
-        pit = pit_draws(outcomes[:, i], prediction.draws[:, :, i], np.random.default_rng(0))
+            assert abs(share - level) < 3 * math.sqrt(level * (1 - level) / 300)
+        pit = pit_draws(outcomes[:, i], drawn[:, :, i], np.random.default_rng(0))
         assert pit_uniformity(pit).p_value > 0.001
 
 
@@ -181,7 +182,7 @@ def test_two_independent_runs_agree_within_their_monte_carlo_error():
     oracle = cp.Oracle(study.truth.settings).fit(study.cohort)
     first, second = (oracle.predict(history, plan, horizons=[3], draws=1_000, seed=seed) for seed in (1, 2))
     size = np.minimum(oracle.effective_size, 1_000)
-    logs = [np.log(prediction.draws[:, :, 0]) for prediction in (first, second)]
+    logs = [np.log(prediction.sample(1_000)[:, :, 0]) for prediction in (first, second)]
     error = logs[0].std(axis=0) * np.sqrt(2 * (1 / size + 1 / 1_000))
     z = (logs[0].mean(axis=0) - logs[1].mean(axis=0)) / np.maximum(error, 1e-12)
     assert np.abs(z).max() < norm.isf(0.0005)

@@ -8,6 +8,8 @@ from small_models import fit_small, small_bncde, small_study
 import counterpath as cp
 from counterpath.models.likelihood import STUDENT_DEGREES
 
+pytestmark = pytest.mark.slow  # models are compiled and trained
+
 
 @pytest.fixture(scope="module")
 def fitted():
@@ -22,7 +24,7 @@ def test_it_learns(fitted):
 def test_draws_are_students_about_each_component(fitted):
     """Taken back to the model's scale and standardised, they are Student's, with tails that are not normal."""
     today, horizons = small_study()[1].until(50.0), np.array([1.0, 5.0])
-    drawn = fitted.predict(today, cp.Plan.none(), horizons=horizons.tolist(), draws=4_000).draws
+    drawn = fitted.predict(today, cp.Plan.none(), horizons=horizons.tolist()).sample(4_000)
     mean, std = fitted.components(today, cp.Plan.none(), horizons, 100, 0)
     which = np.arange(len(drawn)) % 100
     variable = fitted.tabulation_.scaler.variables[0]

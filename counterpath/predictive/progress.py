@@ -1,0 +1,20 @@
+"""Progress of a prediction that takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from counterpath.predictive.law import Law
+
+
+def patients_done(laws: Iterator[tuple[Law, ...]], patients: int, *, shown: bool) -> Iterator[tuple[Law, ...]]:
+    """The same laws, with a bar that goes away at the end; none where the first of them are already all."""
+    columns = (TextColumn("predicting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as progress:
+        task = progress.add_task("", total=patients, visible=False)
+        for done in laws:
+            yield done
+            progress.update(task, advance=done[0].number, visible=True)
