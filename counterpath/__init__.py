@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         load_example_ward,
         read_cohort,
     )
-    from counterpath.estimators import BNCDE, TECDE, DeepEnsemble, LastValue, Oracle
+    from counterpath.estimators import BNCDE, TECDE, DeepEnsemble, LastValue, ModelFileError, Oracle, load
     from counterpath.figures import draw_patients
     from counterpath.simulators import load_tumor_growth, simulate_tumor_growth
 
@@ -34,6 +34,7 @@ _HOMES = {
     "CohortWarning": "cohort",
     "DeepEnsemble": "estimators",
     "LastValue": "estimators",
+    "ModelFileError": "estimators",
     "Oracle": "estimators",
     "Plan": "cohort",
     "PlanError": "cohort",
@@ -42,6 +43,7 @@ _HOMES = {
     "TimeZoneWarning": "cohort",
     "UnseenDoseWarning": "cohort",
     "draw_patients": "figures",
+    "load": "estimators",
     "load_example_ward": "cohort",
     "load_tumor_growth": "simulators",
     "read_cohort": "cohort",
@@ -56,6 +58,7 @@ __all__ = [
     "CohortWarning",
     "DeepEnsemble",
     "LastValue",
+    "ModelFileError",
     "Oracle",
     "Plan",
     "PlanError",
@@ -64,6 +67,7 @@ __all__ = [
     "UnseenDoseWarning",
     "__version__",
     "draw_patients",
+    "load",
     "load_example_ward",
     "load_tumor_growth",
     "read_cohort",

@@ -17,6 +17,7 @@ from counterpath.cohort.records import Observations, freeze
 
 NARROWEST = 1e-9  # of the lookback; a cell's width divides
 ROUNDING = 1e-9  # of the lookback; a window may be longer by as much
+BITS = 12  # to which the time of a single record is rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,7 @@ def choose_grid(
     first = window_starts(records, history_end, np.inf)
     longest = float(np.max(history_end - first, initial=0.0))
     if lookback is None:
-        lookback = longest if longest > 0 else 1.0
+        lookback = float(_rounded_up(np.array([longest]), longest)[0]) if longest > 0 else 1.0
     if not (np.isfinite(lookback) and lookback > 0):
         raise CohortError(f"lookback={lookback} is not a positive time.")
     start = window_starts(records, history_end, lookback)
@@ -115,14 +116,23 @@ def choose_grid(
 def grid_through(elapsed: Float64[np.ndarray, " times"], lookback: float, cells: int) -> Grid:
     """Edges at each of these times if they are few, at their quantiles if they are many."""
     inside = np.sort(elapsed[(elapsed > 0) & (elapsed <= lookback)])
-    distinct = np.unique(inside[inside < lookback])
+    times, counts = np.unique(inside, return_counts=True)
+    distinct = times[times < lookback]
     if len(distinct) < cells:  # the end of the window is an edge too
         inner = distinct
     else:
         inner = np.unique(np.quantile(inside, np.arange(1, cells) / cells, method="inverted_cdf"))
+    # A model keeps its edges. Those that were the time of one record only are not kept as they are.
+    inner = np.unique(np.where(np.isin(inner, times[counts == 1]), _rounded_up(inner, lookback), inner))
     apart = np.diff(inner, prepend=0.0) > NARROWEST * lookback  # nearly coincident records are no cell of their own
     inner = inner[apart & (inner < lookback)]
     return Grid(np.concatenate([[0.0], inner, [lookback]]))
+
+
+def _rounded_up(times: np.ndarray, lookback: float) -> np.ndarray:
+    """To a fraction of the lookback, and in any unit of time alike."""
+    unit = 2.0 ** (np.floor(np.log2(lookback)) - BITS)
+    return np.ceil(times / unit) * unit
 
 
 def share_in_shared_cells(records: Observations, history_end: Float64[np.ndarray, " patients"], grid: Grid) -> float:

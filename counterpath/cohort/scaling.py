@@ -8,11 +8,15 @@ import numpy as np
 from jaxtyping import Float64
 
 from counterpath.cohort.findings import CohortError
+from counterpath.cohort.rounding import rounded
 from counterpath.cohort.schema import Schema, Strict, Variable
 from counterpath.cohort.transforms import AnyTransform, Standard, TransformName, fit_transform
 
 if TYPE_CHECKING:
     from counterpath.cohort.cohort import Cohort
+
+
+DOSE_DIGITS = 3  # of the usual dose
 
 
 class Scale(Strict):
@@ -107,7 +111,7 @@ def fit_scaler(train: Cohort, *, transform: TransformName = "auto") -> Scaler:
     usual = []
     for wanted in (train.events.is_dose, ~train.events.is_dose):
         amounts = [train.events.amount[wanted & (train.events.treatment == i)] for i in range(len(schema.treatments))]
-        usual.append(tuple(float(np.median(a)) if len(a) else 1.0 for a in amounts))
+        usual.append(tuple(rounded(float(np.median(a)), DOSE_DIGITS) if len(a) else 1.0 for a in amounts))
     return Scaler(
         variables=tuple(scales),
         static=tuple(static),

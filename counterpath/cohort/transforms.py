@@ -15,11 +15,14 @@ from jaxtyping import Float64
 from pydantic import Field
 
 from counterpath.cohort.findings import CohortError
+from counterpath.cohort.rounding import rounded, rounded_up
 from counterpath.cohort.schema import Strict
 
 # Of the training outcomes: so many of the smallest are told apart by their difference, not by their ratio. Without it a
 # tumour that is gone (1e-8 of one) would be further from a small one than that from the largest.
 FOOT_SHARE = 0.05
+
+DIGITS = 2  # of constants that would otherwise be a patient's value
 
 TransformName = Literal["standard", "log", "robust", "auto"]
 
@@ -63,9 +66,9 @@ class Standard(Transform):
 class Log(Transform):
     """z = log(v / knee) between foot and knee, a straight line with the same slope on either side; v = y − lower.
 
-    The knee is the largest training value, and a twentieth of them lie below the foot. Relative changes count between
-    the two. Above, the line keeps the mean of a wide forecast sane; below, it reaches the bound itself, so that a
-    patient at or near zero does not rule the scale.
+    The knee is the largest training value, rounded up, and about a twentieth of them lie below the foot. Relative
+    changes count between the two. Above, the line keeps the mean of a wide forecast sane; below, it reaches the bound
+    itself, so that a patient at or near zero does not rule the scale.
     """
 
     name: Literal["log"] = "log"
@@ -141,12 +144,12 @@ def fit_transform(name: TransformName, outcome: Float64[np.ndarray, " values"], 
                 f"The log transform needs training outcomes above {floor:g}, and {np.sum(outcome <= floor):,} are not. "
                 "Use transform='robust' or 'standard'."
             )
-        foot = float(np.quantile(outcome, FOOT_SHARE)) - floor
-        return Log(lower=floor, foot=foot, knee=float(np.max(outcome) - floor))
+        foot = rounded(float(np.quantile(outcome, FOOT_SHARE)) - floor, DIGITS)
+        return Log(lower=floor, foot=foot, knee=rounded_up(float(np.max(outcome) - floor), DIGITS))
     if name == "robust":
         quartiles = np.quantile(outcome, [0.25, 0.75])
         spread = float(quartiles[1] - quartiles[0]) / 1.349 or float(np.std(outcome)) or 1.0
-        return Robust(centre=float(np.median(outcome)), scale=spread)
+        return Robust(centre=rounded(float(np.median(outcome)), DIGITS + 1), scale=spread)
     candidates = [fit_transform("standard", outcome, lower), fit_transform("robust", outcome, lower)]
     if np.min(outcome) > floor:
         candidates.append(fit_transform("log", outcome, lower))

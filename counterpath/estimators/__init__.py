@@ -10,11 +10,28 @@ from counterpath.estimators.oracle import Oracle
 if TYPE_CHECKING:
     from counterpath.estimators.bncde import BNCDE
     from counterpath.estimators.deep_ensemble import DeepEnsemble
+    from counterpath.estimators.model_file import ModelFileError, load
     from counterpath.estimators.tecde import TECDE
 
-_NEED_JAX = {"BNCDE": "bncde", "DeepEnsemble": "deep_ensemble", "TECDE": "tecde"}
+_NEED_JAX = {
+    "BNCDE": "bncde",
+    "DeepEnsemble": "deep_ensemble",
+    "ModelFileError": "model_file",
+    "TECDE": "tecde",
+    "load": "model_file",
+}
 
-__all__ = ["BNCDE", "TECDE", "DeepEnsemble", "Estimator", "LastValue", "NotFittedError", "Oracle"]
+__all__ = [
+    "BNCDE",
+    "TECDE",
+    "DeepEnsemble",
+    "Estimator",
+    "LastValue",
+    "ModelFileError",
+    "NotFittedError",
+    "Oracle",
+    "load",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -32,7 +32,8 @@ def test_many_times_give_quantiles():
     grid = choose_grid(records_of(times), ends_of(times), cells=10)
     assert grid.cells == 10
     counts = np.bincount(grid.cell_of(times[1:]))
-    assert counts.tolist() == [100] * 10
+    np.testing.assert_allclose(counts, 100, atol=3)  # edges are rounded up to a fraction of the lookback
+    assert not np.isin(grid.edges[1:], times).any()
 
 
 def test_a_lookback_counts_from_the_end_of_the_history():

@@ -95,7 +95,7 @@ def test_a_few_outcomes_near_zero_do_not_stretch_the_log():
     outcome[:20] = 1e-8
     transform = fit_transform("log", outcome, 0.0)
     assert isinstance(transform, Log)
-    assert transform.foot == pytest.approx(np.quantile(outcome, 0.05))
+    assert transform.foot == pytest.approx(np.quantile(outcome, 0.05), rel=0.05)  # two digits are kept
     below = transform.forward(np.array([1e-8, transform.foot]))
     assert below[1] - below[0] == pytest.approx(1.0)
 

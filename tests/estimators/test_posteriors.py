@@ -8,6 +8,8 @@ import counterpath as cp
 from counterpath.cohort import CohortError
 from counterpath.estimators.joint_fit import fit_members
 
+pytestmark = pytest.mark.slow  # models are compiled and trained
+
 EPOCHS = 3
 TRAIN, VALIDATION = small_study()
 TODAY = VALIDATION.until(40.0)
