@@ -16,7 +16,7 @@ jax.config.update("jax_num_cpu_devices", 2)
 
 # Time is measured by `make bench`, never by a test. CI draws the same examples every time.
 settings.register_profile("counterpath", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("ci" if os.environ.get("CI") else "counterpath")
 
 

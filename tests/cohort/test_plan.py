@@ -281,9 +281,11 @@ def test_a_plan_as_the_users_kind_of_frame(kind, frame):
     assert cp.Plan.from_table(table) == PLAN
 
 
-NAMES = st.text(min_size=1, max_size=8).filter(lambda name: name.isprintable())
+PRINTABLE = st.characters(exclude_categories=["C", "Z"], include_characters=" ")
+NAMES = st.text(PRINTABLE, min_size=1, max_size=8)
 TIMES = st.floats(0, 1e6, allow_subnormal=False)
-AMOUNTS = st.none() | st.floats(1e-9, 1e9)
+SOME = st.floats(1e-9, 1e9)
+AMOUNTS = st.none() | SOME
 
 
 @st.composite
@@ -296,7 +298,7 @@ def plans(draw):
         if stop is not None and stop <= start:
             start, stop = stop, start + 1.0
         # in a table, a row without stop and rate is a dose
-        rate = draw(AMOUNTS if stop is not None else AMOUNTS.filter(lambda rate: rate is not None))
+        rate = draw(AMOUNTS if stop is not None else SOME)
         infusions.append(PlannedInfusion(treatment=draw(NAMES), start=start, stop=stop, rate=rate, patient=draw(ids)))
     unit = draw(st.sampled_from([None, "second", "day", "year"])) if doses or infusions else None
     return cp.Plan(doses=tuple(doses), infusions=tuple(infusions), time_unit=unit)

@@ -15,6 +15,8 @@ from small_models import fit_small, leaves_of, small_study, small_tecde
 from counterpath.estimators import joint_fit
 from counterpath.training import CheckpointError, checkpoint
 
+pytestmark = pytest.mark.slow  # models are compiled and trained
+
 
 class InterruptionError(Exception):
     pass
@@ -191,7 +193,6 @@ def version_of(file):
     return file.stat().st_mtime_ns if file.exists() else None
 
 
-@pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bits(start):
     """Each time at random within half a second after it went on, in which it is kept many times."""
     process, _, expected = start("never killed")

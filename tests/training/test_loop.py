@@ -15,6 +15,8 @@ from counterpath.training.loop import spread_cuts
 from counterpath.training.problem import Problem
 from counterpath.training.scores import best_noise_scale, validation_score
 
+pytestmark = pytest.mark.slow  # models are compiled and trained
+
 
 @pytest.fixture(scope="module")
 def fitted():
@@ -233,7 +235,6 @@ def test_seeds_that_are_trained_at_once_are_what_each_is_alone():
         assert_close(member, fit_small(small_tecde(seed=seed, epochs=4)))
 
 
-@pytest.mark.slow  # compiles three times
 def test_members_with_patients_and_grids_of_their_own_are_what_each_is_alone():
     """The second has records up to day 20 only, hence fewer cells, cuts and outcomes."""
     learn, held = small_study()

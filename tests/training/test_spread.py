@@ -11,6 +11,8 @@ from small_models import fit_small, leaves_of, small_bncde, small_tecde
 from counterpath.training import loop
 from counterpath.training.spread import Spread
 
+pytestmark = pytest.mark.slow  # models are compiled and trained
+
 MODELS = {
     "members": lambda: small_bncde(posteriors=2, epochs=3),
     "draws": lambda: small_bncde(draws=2, epochs=3),
