@@ -24,7 +24,6 @@ PEER_START = {"fixed": 1.0, "adaptive": 0.03}  # in units of 1/√fan-in; adapti
 def prepare_crps(patients: int, test_patients: int, folder: str) -> dict[str, Any]:
     """Write the arrays that the peers read, and score the last value carried forward, in the same units."""
     model, train, test = paper_model(), simulated(patients, TRAIN_SEED), simulated(test_patients, TEST_SEED)
-    use_all_cores()
     tabulation = model.new_tabulation(train)
     arrays_of(model, train, tabulation).save(Path(folder, "crps-train.npz"))
     arrays_of(model, test, tabulation).save(Path(folder, "crps-test.npz"))
@@ -69,8 +68,10 @@ def _our_scores(model, train, test) -> Iterator[tuple[float, float]]:
     from counterpath.training import Clock, tabulate
     from counterpath.training.loop import spread_over
     from counterpath.training.problem import Problem
+    from counterpath.training.spread import use_all_cores
     from counterpath.training.steps import Progress, optimiser_for, train_epoch
 
+    use_all_cores()
     tabulation = model.new_tabulation(train)
     examples, held = (tabulate(each, tabulation, cuts="last", rng=np.random.default_rng(0)) for each in (train, test))
     clock, settings, targets = Clock.of(tabulation), model.training, np.asarray(held.targets.changes)[:, 0, 0, 0]
