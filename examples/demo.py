@@ -62,7 +62,7 @@ def forecasts_in_a_simulated_study(console: Console, folder: Path) -> None:
         oracle,
     ]
     with console.status("Predicting …"):
-        evaluations = [m.evaluate(test, at=50.0, horizons=HORIZONS, outcomes=outcomes, scale=scale) for m in models]
+        evaluations = [m.evaluate(test, at=50.0, horizons=HORIZONS, truth=outcomes, scale=scale) for m in models]
     console.print(
         "\nFrom day 50, under what was really given; volumes over the training patients' standard deviation.\n"
     )

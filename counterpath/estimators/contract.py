@@ -5,29 +5,39 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from counterpath.cohort import Cohort, CohortError, Plan, Schema, Variable
-from counterpath.cohort.cuts import outcomes_after
 from counterpath.cohort.findings import did_you_mean
+from counterpath.cohort.subgroups import subgroups
+from counterpath.estimators.what_followed import (
+    histories_along,
+    history_at_random,
+    later_outcomes,
+    recorded_outcomes,
+)
 from counterpath.predictive import (
     Direction,
     Effect,
     Evaluation,
     Law,
+    LevelMap,
+    Points,
     Prediction,
     Ranking,
-    evaluate_prediction,
+    Recalibrated,
+    evaluate_points,
+    fit_levels,
     join_patients,
+    points_of,
 )
 from counterpath.predictive.progress import patients_done
 
 Fitted = TypeVar("Fitted", bound="Estimator")  # typing.Self is beyond the tests' type checker
-
-SAME_TIME = 1e-6  # of the horizon: a record this near counts as taken at it
 
 
 class NotFittedError(ValueError):
@@ -46,6 +56,12 @@ class Estimator(ABC):
     seed: int = 0
     schema: Schema | None = None
     draws_to_judge = 1_000  # of a model whose draws hold the noise; one with a law of it needs fewer
+    levels_: Mapping[str, LevelMap] = MappingProxyType({})  # set by `calibrate`, by outcome
+
+    @property
+    def outcomes_predicted(self) -> int:
+        """How many of the cohort's outcomes the model predicts, from the first on."""
+        return 1
 
     @abstractmethod
     def fit(self: Fitted, train: Cohort, validation: Cohort | None = None) -> Fitted:
@@ -53,11 +69,12 @@ class Estimator(ABC):
 
     @abstractmethod
     def laws(
-        self, history: Cohort, plan: Plan, horizons: Float64[np.ndarray, " horizons"], draws: int, seed: int
+        self, history: Cohort, plan: Plan, horizons: Float64[np.ndarray, "patients horizons"], draws: int, seed: int
     ) -> Iterator[tuple[Law, ...]]:
         """The law of each outcome that the model predicts, for some patients after the other.
 
-        Histories and horizons have been checked. All patients at once is fine where memory does not matter.
+        Histories and horizons have been checked; each patient has horizons of their own. All patients at once is fine
+        where memory does not matter.
         """
 
     def predict(
@@ -69,6 +86,7 @@ class Estimator(ABC):
         draws: int = 100,
         seed: int = 0,
         keep: Literal["draws", "summary"] = "draws",
+        recalibrated: bool | None = None,
         progress: bool = True,
     ) -> Prediction:
         """The predictive distribution of each patient's outcomes under a plan.
@@ -80,13 +98,17 @@ class Estimator(ABC):
             draws: Of what the model does not know. Noise about them is exact where the model gives its law.
             seed: The same seed gives the same draws.
             keep: `draws`, or `summary` for many patients: means, uncertainties and the usual intervals only.
+            recalibrated: Whether quantiles, intervals and probabilities have the levels that `calibrate` has set;
+                default: if it has.
             progress: Show it, where it takes long.
         """
         asked = self._checked(history, horizons, draws)
         if keep not in ("draws", "summary"):
             raise CohortError(f"keep={keep!r} is neither 'draws' nor 'summary'.")
         parts = []
-        for laws in patients_done(self.laws(history, plan, asked, draws, seed), len(history), shown=progress):
+        each = np.tile(asked, (len(history), 1))
+        for laws in patients_done(self.laws(history, plan, each, draws, seed), len(history), shown=progress):
+            laws = self._with_levels(laws, history.schema, each[: laws[0].number], recalibrated)
             parts.append([law.summarised() if keep == "summary" else law for law in laws])
         joined = tuple(join_patients(of_outcome) for of_outcome in zip(*parts, strict=True))
         outcomes = history.schema.outcomes[: len(joined)]
@@ -166,9 +188,10 @@ class Estimator(ABC):
         """The expected outcome under each plan, with the same draws of the weights for all."""
         asked = self._checked(history, horizons, draws)
         which, _ = self._outcome(history, outcome)
+        each = np.tile(asked, (len(history), 1))
         found = []
         for plan in plans:
-            laws = patients_done(self.laws(history, plan, asked, draws, seed), len(history), shown=progress)
+            laws = patients_done(self.laws(history, plan, each, draws, seed), len(history), shown=progress)
             found.append(np.concatenate([own[which].expected() for own in laws], axis=1))
         return found
 
@@ -198,30 +221,107 @@ class Estimator(ABC):
         self,
         cohort: Cohort,
         *,
-        at: Any,
-        horizons: Sequence[float],
-        outcomes: Float64[np.ndarray, "patients horizons"] | None = None,
+        at: Any = None,
+        horizons: Sequence[float] | None = None,
+        outcome: str | None = None,
+        by: str | Mapping[str, Bool[np.ndarray, " patients"]] | None = None,
+        truth: Float64[np.ndarray, "patients horizons"] | None = None,
+        cuts: int = 5,
         scale: float = 1.0,
         draws: int | None = None,
         seed: int = 0,
+        recalibrated: bool | None = None,
+        progress: bool = True,
     ) -> Evaluation:
-        """Score predictions made at one time against what happened under what was really given.
+        """Score predictions against what happened under what was really given.
 
         Args:
-            cohort: Whole trajectories.
-            at: When the prediction is made, as for `cohort.until`.
-            horizons: Elapsed times.
-            outcomes: The truth, where a simulator knows it for everybody; default: what was recorded.
+            cohort: Whole trajectories of patients that the model has not seen.
+            at: When predictions are made, as for `cohort.until`; default: at some records of each patient.
+            horizons: Elapsed times; default: whenever an outcome was recorded, up to `max_horizon`.
+            outcome: Which; default: the first.
+            by: Subgroups: a static covariate, or a mask of patients for each name.
+            truth: Where a simulator knows it for everybody; needs `at` and `horizons`. Default: what was recorded.
+            cuts: Where `at` is not given: predictions per patient, at most.
             scale: Divide outcomes by this, such as the training patients' standard deviation.
             draws: As for `predict`; default: enough for the model.
             seed: Of the draws.
+            recalibrated: As for `predict`. The CRPS is always that of the model's own draws.
+            progress: Show it, where it takes long.
         """
-        history = cohort.until(at)
+        which, variable = self._outcome(cohort, outcome)
+        asked = None if horizons is None else self._checked(cohort, horizons, 2)
+        self._require_fitted(cohort)
+        if truth is not None and (at is None or asked is None):
+            raise CohortError("truth is for given times: give `at` and `horizons` as well.")
         number = self.draws_to_judge if draws is None else draws
-        prediction = self.predict(history, Plan.observed(cohort), horizons=horizons, draws=number, seed=seed)
-        if outcomes is None:
-            outcomes = recorded_outcomes(cohort, history, prediction.horizons)
-        return evaluate_prediction(prediction, outcomes, model=type(self).__name__, scale=scale)
+        rng = np.random.default_rng(seed)
+        parts = []
+        for history in [cohort.until(at)] if at is not None else histories_along(cohort, self.max_horizon, cuts):
+            if asked is None:
+                elapsed, outcomes = later_outcomes(cohort, history, self.max_horizon, which)
+            else:
+                elapsed = np.tile(asked, (len(history), 1))
+                outcomes = recorded_outcomes(cohort, history, asked, which) if truth is None else truth
+            if np.isnan(outcomes).all():
+                continue
+            laws = self._laws_of_all(history, Plan.observed(cohort), elapsed, number, seed, progress)
+            law = self._with_levels(laws, cohort.schema, elapsed, recalibrated)[which]
+            parts.append(points_of(law, cohort.positions(history.patients), elapsed, outcomes, rng=rng))
+        if not parts:
+            raise CohortError("No outcome follows within the horizons, so there is nothing to judge.")
+        return evaluate_points(
+            Points.join(parts),
+            model=type(self).__name__,
+            outcome=variable,
+            time_unit=cohort.schema.time_unit,
+            subgroups=None if by is None else subgroups(cohort, by),
+            scale=scale,
+            frames=cohort.frames,
+        )
+
+    def calibrate(
+        self: Fitted, cohort: Cohort, *, draws: int | None = None, seed: int = 0, progress: bool = True
+    ) -> Fitted:
+        """Set the levels of quantiles, intervals and probabilities on patients that the model has not seen.
+
+        Each patient is cut once, at random. Draws, means and effects stay as they are. See `LevelMap` for what is
+        guaranteed, and for whom.
+
+        Args:
+            cohort: Whole trajectories, of patients that were used neither to fit nor to judge.
+            draws: As for `predict`; default: enough for the model.
+            seed: Of cuts and draws.
+            progress: Show it, where it takes long.
+        """
+        self._require_fitted(cohort)
+        rng = np.random.default_rng(seed)
+        history = history_at_random(cohort, self.max_horizon, rng)
+        number = self.draws_to_judge if draws is None else draws
+        found = {}
+        for which, variable in enumerate(cohort.schema.outcomes[: self.outcomes_predicted]):
+            elapsed, outcomes = later_outcomes(cohort, history, self.max_horizon, which)
+            law = self._laws_of_all(history, Plan.observed(cohort), elapsed, number, seed, progress)[which]
+            points = points_of(law, cohort.positions(history.patients), elapsed, outcomes, rng=rng)
+            found[variable.name] = fit_levels(points.in_order(rng.permutation(len(points))))
+        self.levels_ = found
+        return self
+
+    def _laws_of_all(
+        self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int, progress: bool
+    ) -> tuple[Law, ...]:
+        done = patients_done(self.laws(history, plan, horizons, draws, seed), len(history), shown=progress)
+        return tuple(join_patients(of_outcome) for of_outcome in zip(*done, strict=True))
+
+    def _with_levels(
+        self, laws: Sequence[Law], schema: Schema, horizons: np.ndarray, recalibrated: bool | None
+    ) -> tuple[Law, ...]:
+        if recalibrated and not self.levels_:
+            raise NotFittedError(f"This {type(self).__name__} was not calibrated. Call calibrate(cohort) first.")
+        if recalibrated is False or not self.levels_:
+            return tuple(laws)
+        named = zip(laws, schema.outcomes, strict=False)
+        return tuple(Recalibrated(law, self.levels_[variable.name], horizons) for law, variable in named)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file, whole or not at all; `cp.load` reads it. No value of a patient is in it.
@@ -242,15 +342,3 @@ class Estimator(ABC):
                 f"The model was fitted to {', '.join(mine)} in {self.schema.time_unit}s; this cohort has "
                 f"{', '.join(theirs)} in {history.schema.time_unit}s."
             )
-
-
-def recorded_outcomes(
-    cohort: Cohort, history: Cohort, horizons: Float64[np.ndarray, " horizons"]
-) -> Float64[np.ndarray, "patients horizons"]:
-    """The first outcome as it was recorded at each horizon; NaN where there was no record."""
-    later = outcomes_after(cohort, history)
-    found = np.full((len(history), len(horizons)), np.nan)
-    for i, horizon in enumerate(horizons):
-        at = np.abs(later.times - horizon) <= SAME_TIME * horizon
-        found[later.patient_of_row[at], i] = later.values[at, 0]
-    return found

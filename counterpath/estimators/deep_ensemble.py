@@ -49,6 +49,11 @@ class DeepEnsemble(Estimator):
         self.schema = train.schema
         return self
 
+    @property
+    def outcomes_predicted(self) -> int:
+        """As many as each member does."""
+        return self.members_[0].outcomes_predicted
+
     def laws(
         self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int
     ) -> Iterator[tuple[Law, ...]]:

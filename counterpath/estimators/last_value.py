@@ -58,8 +58,8 @@ class LastValue(Estimator):
         last, since = _last_outcome(history, self.scale_)
         rng = np.random.default_rng(seed)
         levels = (np.arange(draws) + 0.5) / draws
-        scaled = np.empty((draws, len(history), len(horizons)))
-        for i, horizon in enumerate(horizons):
+        scaled = np.empty((draws, *horizons.shape))
+        for i, horizon in enumerate(horizons.T):
             which = np.searchsorted(self.edges_, since + horizon, side="left")
             for k in np.unique(which):
                 mine = which == k

@@ -38,6 +38,7 @@ from counterpath.estimators.tecde import TECDE
 from counterpath.models import NeuralCDE
 from counterpath.paths import Interpolation
 from counterpath.paths.tabulation import Tabulation
+from counterpath.predictive import LevelMap
 from counterpath.training import TrainingSettings
 
 FORMAT = 1
@@ -82,6 +83,7 @@ class Header(Strict):
     format: int
     ensemble: bool
     members: Annotated[tuple[Member, ...], Field(min_length=1, max_length=MOST_NETWORKS)]
+    levels: dict[str, LevelMap]
     versions: dict[str, str]
 
 
@@ -103,7 +105,11 @@ def save(model: Estimator, path: str | os.PathLike[str]) -> None:
         described.append(_describe(member))
         arrays |= {f"{number}/{name}": array for name, array in _arrays(member).items()}
     header = Header(
-        format=FORMAT, ensemble=isinstance(model, DeepEnsemble), members=tuple(described), versions=_versions()
+        format=FORMAT,
+        ensemble=isinstance(model, DeepEnsemble),
+        members=tuple(described),
+        levels=dict(model.levels_),
+        versions=_versions(),
     )
     text = header.model_dump_json()
     path = Path(path)
@@ -140,11 +146,12 @@ def load(path: str | os.PathLike[str]) -> Estimator:
         raise ModelFileError(f"{path} does not describe a model. {in_plain_words(error)}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} does not hold what its header describes: {error}") from error
-    if not header.ensemble:
-        return members[0]
-    ensemble = DeepEnsemble(members[0], members=len(members))
-    ensemble.members_, ensemble.schema = members, members[0].schema
-    return ensemble
+    model = members[0]
+    if header.ensemble:
+        model = DeepEnsemble(members[0], members=len(members))
+        model.members_, model.schema = members, members[0].schema
+    model.levels_ = header.levels
+    return model
 
 
 # --- the file

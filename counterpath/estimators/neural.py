@@ -182,6 +182,11 @@ class NeuralEstimator(Estimator):
         )
         return build_network(sizes, plan.posterior, key=key, carry=carry, plan_carry=plan_carry)
 
+    @property
+    def outcomes_predicted(self) -> int:
+        """All of them."""
+        return len(self.tabulation_.change_scale)
+
     def posterior(self, draws: int = COMPONENTS, seed: int = 0) -> PosteriorMixture:
         """Draws of the weights, made once; the same object is given back as long as the same is asked for."""
         kept = getattr(self, "_posterior", None)
@@ -202,7 +207,7 @@ class NeuralEstimator(Estimator):
         noise = Noise(self.training.likelihood, STUDENT_DEGREES)
         for start in range(0, len(known), PATIENTS_AT_ONCE):
             some = np.arange(start, min(start + PATIENTS_AT_ONCE, len(known)))
-            centres, spreads = self._components(known.take(some), planned.take(some), horizons, draws, seed)
+            centres, spreads = self._components(known.take(some), planned.take(some), horizons[some], draws, seed)
             scales = self.tabulation_.scaler.variables[: centres.shape[-1]]
             if self.training.outcome_noise:
                 yield tuple(
@@ -217,7 +222,8 @@ class NeuralEstimator(Estimator):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and std of the first outcome on the model's scale, for each draw of the weights."""
         known = history.until(history.history_end)
-        centres, spreads = self._components(known, plan.resolve(known), horizons, draws, seed)
+        each = np.tile(horizons, (len(known), 1))
+        centres, spreads = self._components(known, plan.resolve(known), each, draws, seed)
         return centres[..., 0], spreads[..., 0]
 
     def _components(
@@ -231,5 +237,5 @@ class NeuralEstimator(Estimator):
     def _inputs(self, known: Cohort, planned: TreatmentEvents, horizons: np.ndarray) -> tuple[Inputs, np.ndarray]:
         """What the network sees, and the outcomes from which it predicts the change."""
         past = self.tabulation_.histories(known)
-        future = self.tabulation_.plans(planned, np.broadcast_to(horizons, (len(known), len(horizons))))
+        future = self.tabulation_.plans(planned, horizons)
         return Inputs.of(past, future), past.last_outcome[:, 0]

@@ -60,7 +60,7 @@ class Oracle(Estimator):
             posterior = sample_posterior(history[job], self.settings, rng, enough=self.enough)
             some = Timeline(**{name: column[job] for name, column in vars(timeline).items()})
             end = self.settings.step_of(history.history_end[job])
-            return self._futures(posterior, some, end, horizons, draws, rng), posterior.effective_size
+            return self._futures(posterior, some, end, horizons[job], draws, rng), posterior.effective_size
 
         with ThreadPoolExecutor(self.workers) as pool:
             results = list(pool.map(run, jobs))
@@ -80,7 +80,7 @@ class Oracle(Estimator):
         chosen = posterior.resample(draws, rng)
         wanted = end[:, None] + self.settings.step_of(horizons)
         logs = np.broadcast_to(timeline.start[:, None], chosen.rho.shape).copy()
-        result = np.empty((len(end), draws, len(horizons)))
+        result = np.empty((len(end), draws, horizons.shape[1]))
         step = self._continuous_step if self.settings.continuous else self._daily_step
         for k in range(timeline.steps.shape[1]):
             real = timeline.steps[:, k, None] > 0

@@ -2,12 +2,14 @@
 
 from counterpath.predictive.draws import Draws
 from counterpath.predictive.effect import Direction, Effect
-from counterpath.predictive.evaluation import Evaluation, evaluate_prediction
+from counterpath.predictive.evaluation import Evaluation, evaluate_points
 from counterpath.predictive.law import Law, NotKeptError, join_draws, join_patients
 from counterpath.predictive.mixture import Mixture
 from counterpath.predictive.noise import Noise
+from counterpath.predictive.points import Points, points_of
 from counterpath.predictive.prediction import Prediction
 from counterpath.predictive.ranking import Ranking
+from counterpath.predictive.recalibration import LevelMap, Recalibrated, fit_levels
 
 __all__ = [
     "Direction",
@@ -15,12 +17,17 @@ __all__ = [
     "Effect",
     "Evaluation",
     "Law",
+    "LevelMap",
     "Mixture",
     "Noise",
     "NotKeptError",
+    "Points",
     "Prediction",
     "Ranking",
-    "evaluate_prediction",
+    "Recalibrated",
+    "evaluate_points",
+    "fit_levels",
     "join_draws",
     "join_patients",
+    "points_of",
 ]

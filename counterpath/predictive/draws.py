@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64
 
-from counterpath.predictive.law import Law, OfDraws, Points
+from counterpath.predictive.law import Law, OfDraws, PerPatient
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,21 +31,21 @@ class Draws(Law):
         return self.draws if self.of_weights else self.mean[None]
 
     @property
-    def mean(self) -> Points:
+    def mean(self) -> PerPatient:
         """Of the draws."""
         return self.draws.mean(axis=0)
 
     @property
-    def model_variance(self) -> Points:
+    def model_variance(self) -> PerPatient:
         """Of the draws, where there is no noise in them; otherwise not known."""
         return self.draws.var(axis=0) if self.of_weights else np.full(self.draws.shape[1:], np.nan)
 
     @property
-    def outcome_variance(self) -> Points:
+    def outcome_variance(self) -> PerPatient:
         """None, or not known."""
         return np.full(self.draws.shape[1:], 0.0 if self.of_weights else np.nan)
 
-    def quantile(self, level: Float64[np.ndarray, "#patients #horizons"]) -> Points:
+    def quantile(self, level: Float64[np.ndarray, "#patients #horizons"]) -> PerPatient:
         """Order statistic number level · (n + 1).
 
         An interval between two of them holds an exchangeable outcome exactly as often as it says. The usual
@@ -60,7 +60,7 @@ class Draws(Law):
         lower, upper = (np.take_along_axis(ordered, at[None], axis=0)[0] for at in (low, high))
         return lower + (place - low) * (upper - lower)
 
-    def below(self, value: Float64[np.ndarray, "#patients #horizons"]) -> Points:
+    def below(self, value: Float64[np.ndarray, "#patients #horizons"]) -> PerPatient:
         """The share of draws."""
         return (self.draws <= value).mean(axis=0)
 

@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 from jaxtyping import Bool, Float64
 
-from counterpath.cohort import Cohort, CohortError, Plan, Variable
-from counterpath.cohort.findings import did_you_mean
+from counterpath.cohort import Cohort, Plan, Variable
 from counterpath.cohort.frames import to_kind
-from counterpath.cohort.tables_out import static_table
+from counterpath.cohort.subgroups import subgroups
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,9 +107,7 @@ class Effect:
             margin: Likewise.
         """
         rows = []
-        for name, mask in self._subgroups(by).items():
-            if not mask.any():
-                raise CohortError(f"Subgroup {name!r} has no patient.")
+        for name, mask in self._groups(by).items():
             drawn = self.draws[:, mask].mean(axis=1)
             elapsed = pl.Series("elapsed", self.horizons)
             who = [
@@ -120,31 +117,9 @@ class Effect:
             rows.append(pl.DataFrame([*who, elapsed, *_columns(drawn, level, better, margin)]))
         return to_kind(pl.concat(rows), self.history.frames)
 
-    def _subgroups(self, by: str | Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
+    def _groups(self, by: str | Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
         everybody = {"all": np.ones(len(self.history), dtype=bool)}
-        if by is None:
-            return everybody
-        if isinstance(by, str):
-            names = [variable.name for variable in self.history.schema.static]
-            if by not in names:
-                raise CohortError(f"{by!r} is no static covariate of this cohort. {did_you_mean(by, names)}")
-            column = static_table(self.history)[by]
-            levels = column.unique(maintain_order=True).sort()
-            if len(levels) > MOST_SUBGROUPS:
-                raise CohortError(
-                    f"{by!r} has {len(levels)} values. Give masks: by={{'low': values < 3, 'high': values >= 3}}."
-                )
-            return everybody | {
-                f"{by} {'unknown' if value is None else value}": (
-                    column.is_null() if value is None else (column == value).fill_null(False)
-                ).to_numpy()
-                for value in levels
-            }
-        masks = {name: np.asarray(mask) for name, mask in by.items()}
-        for name, mask in masks.items():
-            if mask.dtype != bool or mask.shape != (len(self.history),):
-                raise CohortError(f"Subgroup {name!r} is not a mask with a True or False for each of the patients.")
-        return everybody | masks
+        return everybody if by is None else everybody | subgroups(self.history, by)
 
     def plot(self, *, better: Direction | None = None, path: str | PathLike[str] | None = None) -> Figure:
         """Effects of all patients at each horizon, in order of size, with their intervals; the mean as a line."""
@@ -164,9 +139,6 @@ class Effect:
             better=better,
             path=path,
         )
-
-
-MOST_SUBGROUPS = 20
 
 
 def _columns(

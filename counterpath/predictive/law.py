@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from jaxtyping import Float64
 
-Points = Float64[np.ndarray, "patients horizons"]
+PerPatient = Float64[np.ndarray, "patients horizons"]
 OfDraws = Float64[np.ndarray, "draws patients horizons"]
 
 KEPT_LEVELS = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)
@@ -42,25 +42,25 @@ class Law(ABC):
 
     @property
     @abstractmethod
-    def mean(self) -> Points:
+    def mean(self) -> PerPatient:
         """The expected outcome."""
 
     @property
     @abstractmethod
-    def model_variance(self) -> Points:
+    def model_variance(self) -> PerPatient:
         """Of the expected outcome, over what the model does not know."""
 
     @property
     @abstractmethod
-    def outcome_variance(self) -> Points:
+    def outcome_variance(self) -> PerPatient:
         """Of the outcome about its expectation."""
 
     @abstractmethod
-    def quantile(self, level: Float64[np.ndarray, "#patients #horizons"]) -> Points:
+    def quantile(self, level: Float64[np.ndarray, "#patients #horizons"]) -> PerPatient:
         """The value below which the outcome lies with this probability."""
 
     @abstractmethod
-    def below(self, value: Float64[np.ndarray, "#patients #horizons"]) -> Points:
+    def below(self, value: Float64[np.ndarray, "#patients #horizons"]) -> PerPatient:
         """The probability that the outcome is not above this value."""
 
     @abstractmethod
@@ -104,28 +104,28 @@ class Kept(Law):
         quantiles: At `KEPT_LEVELS`.
     """
 
-    means: Points
-    model_variances: Points
-    outcome_variances: Points
+    means: PerPatient
+    model_variances: PerPatient
+    outcome_variances: PerPatient
     quantiles: Float64[np.ndarray, "levels patients horizons"]
     patient_axis: ClassVar = {"means": 0, "model_variances": 0, "outcome_variances": 0, "quantiles": 1}
 
     @property
-    def mean(self) -> Points:
+    def mean(self) -> PerPatient:
         """As it was kept."""
         return self.means
 
     @property
-    def model_variance(self) -> Points:
+    def model_variance(self) -> PerPatient:
         """As it was kept."""
         return self.model_variances
 
     @property
-    def outcome_variance(self) -> Points:
+    def outcome_variance(self) -> PerPatient:
         """As it was kept."""
         return self.outcome_variances
 
-    def quantile(self, level: Float64[np.ndarray, "#patients #horizons"]) -> Points:
+    def quantile(self, level: Float64[np.ndarray, "#patients #horizons"]) -> PerPatient:
         """One of those that were kept."""
         near = [np.isclose(level, kept).all() for kept in KEPT_LEVELS]
         if not any(near):
@@ -138,7 +138,7 @@ class Kept(Law):
     def _not_kept(self, what: str) -> NotKeptError:
         return NotKeptError(f"keep='summary' keeps no {what}. Predict with keep='draws'.")
 
-    def below(self, value: Float64[np.ndarray, "#patients #horizons"]) -> Points:
+    def below(self, value: Float64[np.ndarray, "#patients #horizons"]) -> PerPatient:
         """Not kept."""
         raise self._not_kept("probabilities")
 

@@ -12,7 +12,7 @@ from jaxtyping import Float32, Float64
 from scipy.optimize import elementwise
 
 from counterpath.cohort.scaling import Scale
-from counterpath.predictive.law import Law, OfDraws, Points
+from counterpath.predictive.law import Law, OfDraws, PerPatient
 from counterpath.predictive.noise import Noise
 
 VALUES_AT_ONCE = 2**20  # of one intermediate array: 8 MiB
@@ -56,21 +56,21 @@ class Mixture(Law):
         return self._moments[0]
 
     @property
-    def mean(self) -> Points:
+    def mean(self) -> PerPatient:
         """Mean over draws of the expected outcome."""
         return self._moments[0].mean(axis=0)
 
     @property
-    def model_variance(self) -> Points:
+    def model_variance(self) -> PerPatient:
         """Variance over draws of the expected outcome."""
         return self._moments[0].var(axis=0)
 
     @property
-    def outcome_variance(self) -> Points:
+    def outcome_variance(self) -> PerPatient:
         """Mean over draws of the variance of the outcome."""
         return self._moments[1].mean(axis=0)
 
-    def quantile(self, level: Float64[np.ndarray, "#patients #horizons"]) -> Points:
+    def quantile(self, level: Float64[np.ndarray, "#patients #horizons"]) -> PerPatient:
         """The root of the mean of the components' distribution functions, between their own quantiles."""
         levels = np.broadcast_to(level, self.centres.shape[1:])
         found = np.empty(levels.shape)
@@ -96,7 +96,7 @@ class Mixture(Law):
             found[some] = root.x.reshape(shape)
         return self.scale.inverse(found)
 
-    def below(self, value: Float64[np.ndarray, "#patients #horizons"]) -> Points:
+    def below(self, value: Float64[np.ndarray, "#patients #horizons"]) -> PerPatient:
         """Mean of the components' distribution functions."""
         values = np.broadcast_to(value, self.centres.shape[1:])
         scaled, result = self.scale.forward(values), np.empty(values.shape)

@@ -48,7 +48,9 @@ def observed_timeline(history: Cohort, settings: TumorSettings) -> Timeline:
     return _timeline(history, settings, _given(history, settings), first, last, (number, step, logs), ())
 
 
-def future_timeline(history: Cohort, plan: Plan, horizons: Float64[np.ndarray, " horizons"], settings: TumorSettings):
+def future_timeline(
+    history: Cohort, plan: Plan, horizons: Float64[np.ndarray, "patients horizons"], settings: TumorSettings
+) -> Timeline:
     """From each patient's last visit on, through the end of the history, to the longest horizon under a plan."""
     records = history.records
     end = settings.step_of(history.history_end)
@@ -65,8 +67,8 @@ def future_timeline(history: Cohort, plan: Plan, horizons: Float64[np.ndarray, "
     doses = tuple(np.concatenate([a, b]) for a, b in zip(doses, later, strict=True))
     logs = np.log(records.values[records.offsets[1:] - 1, 0])
     seen = (np.arange(len(history)), last, logs)
-    marks = tuple(end + step for step in ahead)
-    return _timeline(history, settings, doses, last, end + ahead.max(), seen, marks)
+    marks = tuple(end + step for step in ahead.T)
+    return _timeline(history, settings, doses, last, end + ahead.max(axis=1), seen, marks)
 
 
 def _kinds(history: Cohort) -> Int64[np.ndarray, " treatments"]:

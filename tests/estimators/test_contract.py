@@ -1,5 +1,7 @@
 """What every estimator promises. A new one is added to MODELS, and all of this drives it."""
 
+from copy import copy
+
 import numpy as np
 import polars as pl
 import pytest
@@ -88,7 +90,14 @@ def test_evaluation_uses_what_was_recorded(model, study):
     records = study[1].observations.filter(pl.col("time") == 51.0)
     assert evaluation.scores[0].patients == records.height
     assert 0.7 < evaluation.scores[0].coverage[0.95].value <= 1.0
-    assert evaluation.to_frame()["model"].unique().to_list() == [type(model).__name__]
+
+
+def test_evaluation_along_the_records_has_several_cuts_of_each_patient(model, study):
+    evaluation = model.evaluate(study[1][:20], cuts=2, draws=50)
+    assert evaluation.overall.patients == 20
+    assert evaluation.points.elapsed.max() <= 5.0
+    assert len(evaluation.points) > 60
+    assert evaluation.verdict.startswith("95% intervals held ")
 
 
 # Effects
@@ -101,18 +110,18 @@ def ask(model, history, plan, versus):
 
 
 def test_a_plan_has_no_effect_against_itself(model, study):
-    assert (ask(model, study[1].until(50.0), CHEMOTHERAPY, CHEMOTHERAPY).draws == 0.0).all()
+    assert (ask(model, study[1][:6].until(50.0), CHEMOTHERAPY, CHEMOTHERAPY).draws == 0.0).all()
 
 
 def test_one_plan_against_another_is_minus_the_other_against_the_one(model, study):
-    today = study[1].until(50.0)
+    today = study[1][:6].until(50.0)
     ours = ask(model, today, CHEMOTHERAPY, cp.Plan.none())
     np.testing.assert_array_equal(ours.draws, -ask(model, today, cp.Plan.none(), CHEMOTHERAPY).draws)
     assert (ours.mean != 0.0).any() or isinstance(model, LastValue)
 
 
 def test_the_mean_effect_is_the_difference_of_predicted_means(model, study):
-    today = study[1].until(50.0)
+    today = study[1][:6].until(50.0)
     effect = ask(model, today, CHEMOTHERAPY, cp.Plan.none())
     means = [model.predict(today, p, horizons=[2, 5], draws=40).mean for p in (CHEMOTHERAPY, cp.Plan.none())]
     largest = max(np.abs(mean).max() for mean in means)
@@ -120,7 +129,7 @@ def test_the_mean_effect_is_the_difference_of_predicted_means(model, study):
 
 
 def test_the_better_of_two_plans_is_the_one_with_the_lower_outcome(model, study):
-    today = study[1].until(50.0)
+    today = study[1][:6].until(50.0)
     plans = {"chemotherapy": CHEMOTHERAPY, "nothing": cp.Plan.none()}
     ranking = model.rank(today, plans, better="lower", horizons=[2, 5], draws=40)
     np.testing.assert_allclose(ranking.probability_best.sum(axis=0), 1.0)
@@ -130,4 +139,27 @@ def test_the_better_of_two_plans_is_the_one_with_the_lower_outcome(model, study)
 
 def test_an_outcome_that_is_not_there_is_named(model, study):
     with pytest.raises(cp.CohortError, match="'volume' is no outcome"):
-        model.effect(study[1].until(50.0), CHEMOTHERAPY, versus=cp.Plan.none(), horizons=[1], outcome="volume")
+        model.effect(study[1][:6].until(50.0), CHEMOTHERAPY, versus=cp.Plan.none(), horizons=[1], outcome="volume")
+
+
+# Recalibration
+
+
+def test_levels_are_set_by_name_and_leave_draws_and_effects_alone(model, study):
+    calibrated = copy(model).calibrate(study[0][:45], draws=100)
+    today = study[1][:6].until(50.0)
+
+    def ask_both(**options):
+        asked = {"horizons": [1, 4], "draws": 40}
+        return [one.predict(today, CHEMOTHERAPY, **asked, **options) for one in (calibrated, model)]
+
+    ours, theirs = ask_both()
+    np.testing.assert_array_equal(ours.sample(50), theirs.sample(50))
+    np.testing.assert_array_equal(ours.mean, theirs.mean)
+    assert (ours.interval(0.8)[0] != theirs.interval(0.8)[0]).any()
+    off, _ = ask_both(recalibrated=False)
+    np.testing.assert_array_equal(off.interval(0.8)[0], theirs.interval(0.8)[0])
+    effects = [ask(one, today, CHEMOTHERAPY, cp.Plan.none()).draws for one in (calibrated, model)]
+    np.testing.assert_array_equal(*effects)
+    with pytest.raises(NotFittedError, match="calibrate"):
+        model.predict(today, CHEMOTHERAPY, horizons=[1], recalibrated=True)
