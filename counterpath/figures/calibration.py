@@ -14,6 +14,7 @@ from counterpath.figures.style import FAINT, INK, OUTCOME, TREATMENTS, house_sty
 from counterpath.metrics import DeferralCurve
 
 PIT_BINS = 20
+SHOWN = (0.2, 0.9985)  # coverage beyond is drawn at the edge
 
 
 def draw_calibration(
@@ -59,19 +60,17 @@ def _draw_coverage(axes: Axes, bins: Sequence[str], coverage: Mapping[float, Seq
     colours = (*TREATMENTS[:3], OUTCOME)
     for (level, shares), colour in zip(coverage.items(), colours, strict=True):
         share, error = np.array(shares).T
-        axes.axhline(100 * level, color=colour, lw=0.8, ls=(0, (3, 2)))
-        axes.errorbar(
-            place, 100 * share, 196 * np.where(np.isfinite(error), error, 0.0), fmt="o", ms=4, color=colour, capsize=3
-        )
-        axes.text(1.01, 100 * level, f"{level:.0%}", color=colour, va="center", fontsize=8, transform=_right_of(axes))
+        reach = 1.96 * np.where(np.isfinite(error), error, 0.0)
+        ends = np.clip([share - reach, share, share + reach], *SHOWN)
+        axes.axhline(level, color=colour, lw=0.8, ls=(0, (3, 2)))
+        axes.errorbar(place, ends[1], np.diff(ends, axis=0), fmt="o", ms=4, color=colour, capsize=3)
     axes.set_xticks(place, bins, fontsize=8)
-    axes.set_ylim(0, 104)
-    axes.set_ylabel("outcomes inside (%)")
+    axes.set_yscale("logit")  # so that 95 and 99% are told apart
+    axes.set_ylim(*SHOWN)
+    axes.set_yticks(list(coverage), [f"{level:.0%}" for level in coverage])
+    axes.set_yticks([], minor=True)
+    axes.set_ylabel("outcomes inside")
     axes.set_title("Do intervals hold what they say?")
-
-
-def _right_of(axes: Axes):
-    return axes.get_yaxis_transform()
 
 
 def _draw_pit(axes: Axes, pit: np.ndarray) -> None:
