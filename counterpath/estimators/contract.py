@@ -108,9 +108,13 @@ class Estimator(ABC):
         parts = []
         each = np.tile(asked, (len(history), 1))
         for laws in patients_done(self.laws(history, plan, each, draws, seed), len(history), shown=progress):
-            laws = self._with_levels(laws, history.schema, each[: laws[0].number], recalibrated)
-            parts.append([law.summarised() if keep == "summary" else law for law in laws])
+            if keep == "summary":
+                laws = self._with_levels(laws, history.schema, each[: laws[0].number], recalibrated)
+                laws = [law.summarised() for law in laws]
+            parts.append(laws)
         joined = tuple(join_patients(of_outcome) for of_outcome in zip(*parts, strict=True))
+        if keep == "draws":
+            joined = self._with_levels(joined, history.schema, each, recalibrated)
         outcomes = history.schema.outcomes[: len(joined)]
         column, frames = history.schema.patient_column, history.frames
         return Prediction(history.patients, asked, outcomes, joined, column, frames, history, plan)

@@ -134,7 +134,7 @@ def predicted_inputs(model, cohort, patient, found, cut):
     """What `predict` makes of the same patient at the same time."""
     history = cohort[[patient]].until(found.times[patient, cut])
     asked = found.elapsed[patient, cut, found.present[patient, cut]]
-    return model._inputs(history, cp.Plan.observed(cohort).resolve(history), asked)
+    return model._inputs(history, cp.Plan.observed(cohort).resolve(history), asked[None])
 
 
 @eqx.filter_jit
