@@ -14,7 +14,7 @@ SMALL = {"hidden": 4, "field_widths": (8,), "embedding_widths": (), "head_widths
 
 MODELS = {
     "LastValue": lambda: LastValue(max_horizon=5.0),
-    "Oracle": lambda: Oracle(TumorSettings(), max_horizon=5.0),
+    "Oracle": lambda: Oracle(TumorSettings(), max_horizon=5.0, enough=50.0),
     "BNCDE": lambda: BNCDE(max_horizon=5.0, **SMALL),
     "TECDE with noise": lambda: TECDE(max_horizon=5.0, outcome_noise=True, **SMALL),
     "DeepEnsemble": lambda: DeepEnsemble(TECDE(max_horizon=5.0, outcome_noise=True, **SMALL), members=2),
@@ -26,7 +26,12 @@ def study():
     return cp.simulate_tumor_growth(200, seed=0).cohort.split((0.7, 0.3), seed=0)
 
 
-@pytest.fixture(scope="module", params=MODELS)
+QUICK = ("LastValue", "TECDE with noise")
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in MODELS]
+)
 def model(request, study):
     made = MODELS[request.param]()
     assert made.fit(study[0]) is made

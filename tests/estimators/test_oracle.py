@@ -188,6 +188,7 @@ def test_two_independent_runs_agree_within_their_monte_carlo_error():
     assert np.abs(z).max() < norm.isf(0.0005)
 
 
+@pytest.mark.slow  # a posterior for each of many patients
 def test_the_expected_effect_has_the_sign_and_size_that_the_truth_has():
     study = cp.simulate_tumor_growth(150, seed=41)
     today = study.cohort.until(54.0)
