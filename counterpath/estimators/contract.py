@@ -209,6 +209,8 @@ class Estimator(ABC):
 
     def _checked(self, history: Cohort, horizons: Sequence[float], draws: int) -> Float64[np.ndarray, " horizons"]:
         self._require_fitted(history)
+        if not len(history):
+            raise CohortError("There is no patient in this cohort to ask about.")
         asked = np.asarray(horizons, dtype=np.float64)
         if asked.ndim != 1 or not len(asked):
             raise CohortError("horizons is a list of elapsed times, such as [1, 3, 5].")

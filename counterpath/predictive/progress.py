@@ -11,10 +11,15 @@ from counterpath.predictive.law import Law
 
 
 def patients_done(laws: Iterator[tuple[Law, ...]], patients: int, *, shown: bool) -> Iterator[tuple[Law, ...]]:
-    """The same laws, with a bar that goes away at the end; none where the first of them are already all."""
+    """The same laws, with a bar on a terminal that goes away at the end; none where the first of them are all."""
+    first = next(laws)
+    yield first
+    if first[0].number == patients:
+        return
+    console = Console(stderr=True)
     columns = (TextColumn("predicting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as progress:
-        task = progress.add_task("", total=patients, visible=False)
+    with Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as progress:
+        task = progress.add_task("", total=patients, completed=first[0].number)
         for done in laws:
             yield done
-            progress.update(task, advance=done[0].number, visible=True)
+            progress.update(task, advance=done[0].number)

@@ -73,6 +73,11 @@ def test_horizons_that_cannot_be_asked_for(model, study, horizons, message):
         model.predict(study[1].until(50.0), cp.Plan.none(), horizons=horizons)
 
 
+def test_a_cohort_of_nobody_is_refused(model, study):
+    with pytest.raises(cp.CohortError, match="no patient"):
+        model.predict(study[1][:0].until(50.0), cp.Plan.none(), horizons=[1])
+
+
 def test_an_unfitted_model_says_so(study):
     for make in MODELS.values():
         with pytest.raises(NotFittedError, match="Call fit"):
