@@ -17,6 +17,7 @@ jax.config.update("jax_num_cpu_devices", 2)
 # Time is measured by `make bench`, never by a test. CI draws the same examples every time.
 settings.register_profile("counterpath", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("short", deadline=None, derandomize=True, max_examples=10)  # on other Pythons
 settings.load_profile("ci" if os.environ.get("CI") else "counterpath")
 
 

@@ -25,6 +25,8 @@ from counterpath.models.network import PosteriorStart
 from counterpath.training.problem import Clock, Problem
 from counterpath.training.steps import Progress, draw_batch, optimiser_for, train_epoch
 
+pytestmark = pytest.mark.slow  # networks are compiled
+
 KEY = jax.random.key(7)
 CUTS = np.array([4, 1, 3, 0, 2])  # of five patients; one has none
 HORIZONS = 2

@@ -21,6 +21,8 @@ from counterpath.models import build_network, posterior
 from counterpath.models.network import PosteriorStart
 from counterpath.models.posterior import Posterior
 
+pytestmark = pytest.mark.slow  # networks are compiled
+
 
 def make_posterior(network=None, *, draws=100, seed=0):
     return Posterior(network or trained_network(), DURATIONS, PLAN_DURATIONS, draws=draws, seed=seed)

@@ -13,6 +13,8 @@ from counterpath.paths import control_path
 from counterpath.training import Clock, tabulate
 from counterpath.training.cut_times import candidate_cuts
 
+pytestmark = pytest.mark.slow  # networks are compiled
+
 HORIZON = 5.0
 DAILY = cp.simulate_tumor_growth(30, seed=0).cohort
 CONTINUOUS = cp.simulate_tumor_growth(30, seed=0, continuous=True).cohort

@@ -19,6 +19,8 @@ from counterpath.training import Clock
 from counterpath.training.problem import Problem
 from counterpath.training.scores import NOISE_DRAWS, NOISE_SCALES, best_noise_scale
 
+pytestmark = pytest.mark.slow  # networks are compiled
+
 PATIENTS, CUTS, HORIZONS = 60, 2, 2
 KEY = jax.random.key(3)
 INPUTS = small_inputs(PATIENTS, cuts=CUTS, horizons=HORIZONS)
