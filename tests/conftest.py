@@ -16,8 +16,8 @@ jax.config.update("jax_num_cpu_devices", 2)
 
 # Time is measured by `make bench`, never by a test. CI draws the same examples every time.
 settings.register_profile("counterpath", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=40)
-settings.register_profile("short", deadline=None, derandomize=True, max_examples=10)  # on other Pythons
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=40)  # the same ones: more find no more
+settings.register_profile("short", deadline=None, derandomize=True, max_examples=10)  # other Pythons run the same code
 settings.load_profile("ci" if os.environ.get("CI") else "counterpath")
 
 

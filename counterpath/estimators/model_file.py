@@ -215,7 +215,7 @@ def _describe(model: NeuralEstimator) -> Member:
         raise ModelFileError(f"This {type(model).__name__} has not been fitted. Call fit(train) first.")
     table = model.tabulation_
     return Member(
-        model=type(model).__name__,  # type: ignore[arg-type]  # one of KINDS
+        model=type(model).__name__,  # type: ignore[arg-type]  # `save` has checked that it is one of KINDS
         max_horizon=model.max_horizon,
         seed=model.seed,
         posteriors=model.posteriors,

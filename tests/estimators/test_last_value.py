@@ -26,7 +26,7 @@ def test_the_median_is_the_last_value_and_the_spread_grows_with_time(walks):
     prediction = model.predict(history, cp.Plan.none(), horizons=[1, 4], draws=2_000)
     np.testing.assert_allclose(prediction.median[0], 7.0, atol=0.3)
     # last seen a day ago: the residuals are those after 2 and 5 days
-    np.testing.assert_allclose(prediction.sample(2_000).std(axis=0)[0], np.sqrt([2.0, 5.0]), rtol=0.1)
+    np.testing.assert_allclose(prediction.sample(2_000).std(axis=0)[0], np.sqrt([2.0, 5.0]), rtol=0.1)  # few residuals
 
 
 def test_its_intervals_hold_on_new_walks(walks):
