@@ -14,31 +14,30 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file
 from safetensors.numpy import save as to_bytes
 
 from counterpath._version import __version__
-from counterpath.cohort import Grid, Scaler, Schema
+from counterpath.cohort import Grid, Schema
 from counterpath.cohort.rounding import rounded, rounded_down, rounded_up
-from counterpath.cohort.schema import Amounts, Strict, in_plain_words
+from counterpath.cohort.schema import Amounts, in_plain_words
 from counterpath.estimators.bncde import BNCDE
 from counterpath.estimators.contract import Estimator
 from counterpath.estimators.deep_ensemble import DeepEnsemble
-from counterpath.estimators.neural import MOST_NETWORKS, Architecture, NeuralEstimator
+from counterpath.estimators.model_header import Header, Member, Paths
+from counterpath.estimators.neural import Architecture, NeuralEstimator
 from counterpath.estimators.tecde import TECDE
 from counterpath.models import NeuralCDE
-from counterpath.paths import Interpolation
 from counterpath.paths.tabulation import Tabulation
-from counterpath.predictive import LevelMap
 from counterpath.training import TrainingSettings
 
 FORMAT = 1
@@ -51,40 +50,6 @@ GRIDS = ("grid", "plan_grid")
 
 class ModelFileError(ValueError):
     """A file that is no model of counterpath, or not a whole one."""
-
-
-class Paths(Strict):
-    """How records become arrays, besides the grids and sizes, which are arrays themselves."""
-
-    cohort: Schema
-    scaler: Scaler
-    interpolation: Interpolation
-    plain_path: bool
-    corrects_last: bool
-
-
-class Member(Strict):
-    """One fitted estimator: a model, or a member of an ensemble."""
-
-    model: Literal["BNCDE", "TECDE"]
-    max_horizon: Annotated[float, Field(gt=0)]
-    seed: int
-    posteriors: Annotated[int, Field(gt=0, le=MOST_NETWORKS)]
-    validation_share: float
-    architecture: dict[str, Any]
-    training: dict[str, Any]
-    paths: Paths
-    history: dict[str, list[Any]]
-
-
-class Header(Strict):
-    """Everything in the file that is not an array."""
-
-    format: int
-    ensemble: bool
-    members: Annotated[tuple[Member, ...], Field(min_length=1, max_length=MOST_NETWORKS)]
-    levels: dict[str, LevelMap]
-    versions: dict[str, str]
 
 
 def save(model: Estimator, path: str | os.PathLike[str]) -> None:
