@@ -34,7 +34,12 @@ HORIZONS = np.arange(1.0, 6.0)
 LEVELS = (0.95, 0.99)
 DRAWS = 1_000
 VARIANTS = ("arms", "randomised", "randomised-continuous")
-SIZES: dict[str, Any] = {"field_widths": (128, 128), "batch_size": 128, "steps": 6_000}  # as `BNCDE.large`
+SIZES: dict[str, Any] = {  # as `BNCDE.large`
+    "field_widths": (128, 128),
+    "batch_size": 128,
+    "cuts_per_step": 16,
+    "steps": 6_000,
+}
 MODELS: dict[str, Callable[[int], Any]] = {
     "BNCDE": lambda seed: cp.BNCDE.large(5.0, seed=seed),
     "BNCDE.paper": lambda seed: cp.BNCDE.paper(1.0, seed=seed),

@@ -97,14 +97,15 @@ class Step:
 
 def train(model: PeerBNCDE, patients: PeerPatients, steps: int, *, seed: int = 0) -> Iterator[Step]:
     """So many steps with shuffled whole batches."""
-    generator = torch.Generator().manual_seed(seed)
+    device = patients.first.device
+    generator = torch.Generator(device).manual_seed(seed)
     law = [*model.encoder.parameters(), *model.decoder.parameters()]
     readout = [*model.embedding.parameters(), *model.head.parameters()]
     optimiser = torch.optim.Adam([{"params": law, "lr": LAW_RATE}, {"params": readout, "lr": READOUT_RATE}])
     per_epoch = max(len(patients) // BATCH_SIZE, 1)
     for number in range(steps):
         if number % per_epoch == 0:
-            order = torch.randperm(len(patients), generator=generator)
+            order = torch.randperm(len(patients), generator=generator, device=device)
         first = BATCH_SIZE * (number % per_epoch)
         began = time.perf_counter()
         optimiser.zero_grad(set_to_none=True)

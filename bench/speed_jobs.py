@@ -94,13 +94,14 @@ def operations(network, cells: int, plan_cells: int, settings) -> dict[str, floa
     return {"fields": fields, "drifts": drifts}
 
 
-def train_peer(solver: str, steps: int, folder: str, threads: int) -> dict[str, Any]:
-    """Time per step after the first."""
+def train_peer(solver: str, steps: int, folder: str, threads: int, device: str = "cpu") -> dict[str, Any]:
+    """Time per step after the first, on the processor or on an accelerator."""
     import torch
 
     from bench.peers import PeerBNCDE, PeerPatients, train
 
     torch.set_num_threads(threads)
+    torch.set_default_device(device)
     torch.manual_seed(0)
     arrays = PatientArrays.load(Path(folder, "train.npz"))
     patients = PeerPatients.prepare(arrays, solver)

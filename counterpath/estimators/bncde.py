@@ -153,7 +153,7 @@ class BNCDE(NeuralEstimator):
 
     @classmethod
     def large(cls, max_horizon: float, *, seed: int = 0, steps: int = 6_000, **options: Any) -> BNCDE:
-        """For thousands of patients and a GPU: four posteriors, wider fields, larger batches, more steps.
+        """For thousands of patients and a GPU: four posteriors, wider fields, larger batches, more cuts and steps.
 
         Args:
             max_horizon: The longest horizon that may be asked for.
@@ -161,8 +161,14 @@ class BNCDE(NeuralEstimator):
             steps: Of training.
             **options: As for `BNCDE`.
         """
-        wider = {"field_widths": (128, 128), "batch_size": 128, "posteriors": 4, "draws": 2, "temperature": 0.5}
-        return cls(max_horizon, seed=seed, steps=steps, **(wider | options))
+        larger = {
+            "posteriors": 4,
+            "field_widths": (128, 128),
+            "batch_size": 128,
+            "cuts_per_step": 16,
+            "temperature": 0.5,
+        }
+        return cls(max_horizon, seed=seed, steps=steps, **(larger | options))
 
     @classmethod
     def paper(cls, max_horizon: float, *, seed: int = 0, diffusion: float = 0.001, epochs: int = 500) -> BNCDE:
