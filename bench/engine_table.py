@@ -5,8 +5,8 @@
     python -m bench.engine_table page                       docs/results/engine.json and its page, from what is there
 
 Variants are `arms`, `randomised` and `randomised-continuous`; models are those of `MODELS`. Each call writes one file
-into the folder `engine-table` (or `--to FOLDER`), so that a table can grow fit by fit. Several processes may share a
-device; `--beside` says how many others there were.
+into the folder `engine-table` (or `--to FOLDER`), so that a table can grow fit by fit, and the model beside it, for
+other questions. Several processes may share a device; `--beside` says how many others there were.
 """
 
 from __future__ import annotations
@@ -95,8 +95,9 @@ def fit(variant: str, model: str, draw: int, beside: int = 0, folder: Path = Fol
         "fit_seconds": seconds,
         **scores(own, test, limit, scale=float(truth_on_all_days(train).std())),
     }
-    name = f"{variant}.{model.replace(' ', '-')}.{draw}.json"
-    (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    name = f"{variant}.{model.replace(' ', '-')}.{draw}"
+    (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    own.save(folder / f"{name}.safetensors")
     print(line([content]))
 
 
