@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from counterpath.estimators import BNCDE, TECDE, DeepEnsemble, LastValue, ModelFileError, Oracle, load
     from counterpath.figures import draw_patients
+    from counterpath.predictive import UnsupportedPlanWarning
     from counterpath.simulators import load_tumor_growth, simulate_tumor_growth
 
 _HOMES = {
@@ -42,6 +43,7 @@ _HOMES = {
     "TECDE": "estimators",
     "TimeZoneWarning": "cohort",
     "UnseenDoseWarning": "cohort",
+    "UnsupportedPlanWarning": "predictive",
     "draw_patients": "figures",
     "load": "estimators",
     "load_example_ward": "cohort",
@@ -65,6 +67,7 @@ __all__ = [
     "PlanWarning",
     "TimeZoneWarning",
     "UnseenDoseWarning",
+    "UnsupportedPlanWarning",
     "__version__",
     "draw_patients",
     "load",

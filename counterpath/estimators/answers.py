@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -15,12 +16,16 @@ from counterpath.cohort.findings import did_you_mean
 from counterpath.predictive import (
     Direction,
     Effect,
+    Experience,
     Law,
     LevelMap,
     Prediction,
     Ranking,
     Recalibrated,
+    Support,
+    UnsupportedPlanWarning,
     join_patients,
+    support_of,
 )
 from counterpath.predictive.progress import patients_done
 
@@ -42,6 +47,7 @@ class Answers(ABC):
     max_horizon: float
     seed: int = 0
     schema: Schema | None = None
+    experience_: Experience | None = None  # of a model that learned from patients
     draws_to_judge = 1_000  # of a model whose draws hold the noise; one with a law of it needs fewer
     levels_: Mapping[str, LevelMap] = MappingProxyType({})  # set by `calibrate`, by outcome
 
@@ -92,9 +98,10 @@ class Answers(ABC):
         asked = self._checked(history, horizons, draws)
         if keep not in ("draws", "summary"):
             raise CohortError(f"keep={keep!r} is neither 'draws' nor 'summary'.")
-        parts = []
+        parts, spread = [], []
         each = np.tile(asked, (len(history), 1))
         for laws in patients_done(self.laws(history, plan, each, draws, seed), len(history), shown=progress):
+            spread.append(np.stack([law.spread for law in laws], axis=-1))
             if keep == "summary":
                 laws = self._with_levels(laws, history.schema, each[: laws[0].number], recalibrated)
                 laws = [law.summarised() for law in laws]
@@ -104,7 +111,8 @@ class Answers(ABC):
             joined = self._with_levels(joined, history.schema, each, recalibrated)
         outcomes = history.schema.outcomes[: len(joined)]
         column, frames = history.schema.patient_column, history.frames
-        return Prediction(history.patients, asked, outcomes, joined, column, frames, history, plan)
+        support = self._support(history, plan, asked, np.concatenate(spread))
+        return Prediction(history.patients, asked, outcomes, joined, column, frames, history, plan, support)
 
     def effect(
         self,
@@ -130,9 +138,12 @@ class Answers(ABC):
             seed: Of the draws.
             progress: Show it, where it takes long.
         """
-        with_plan, without = self._expected(history, [plan, versus], horizons, outcome, draws, seed, progress)
-        asked = np.asarray(horizons, dtype=np.float64)
-        return Effect(history, plan, versus, asked, self._outcome(history, outcome)[1], with_plan - without)
+        expected, support = self._expected(history, [plan, versus], horizons, outcome, draws, seed, progress)
+        both = None if support[0] is None or support[1] is None else support[0].weaker(support[1])
+        if both is not None and both.warning:
+            warnings.warn(f"The effect is extrapolated; {both.warning}. See effect.support.", UnsupportedPlanWarning, 2)
+        asked, variable = np.asarray(horizons, dtype=np.float64), self._outcome(history, outcome)[1]
+        return Effect(history, plan, versus, asked, variable, expected[0] - expected[1], both)
 
     def rank(
         self,
@@ -162,9 +173,12 @@ class Answers(ABC):
             raise CohortError("One plan is always the best of one. Give two or more, by name.")
         if better not in ("lower", "higher"):
             raise CohortError(f"better={better!r}: say whether 'lower' or 'higher' outcomes are better.")
-        expected = self._expected(history, list(plans.values()), horizons, outcome, draws, seed, progress)
+        expected, support = self._expected(history, list(plans.values()), horizons, outcome, draws, seed, progress)
+        for name, of_plan in zip(plans, support, strict=True):
+            if of_plan is not None and of_plan.warning:
+                warnings.warn(f"Plan {name!r} was {of_plan.warning}. See ranking.support.", UnsupportedPlanWarning, 2)
         asked, variable = np.asarray(horizons, dtype=np.float64), self._outcome(history, outcome)[1]
-        return Ranking(history, dict(plans), asked, variable, better, np.stack(expected))
+        return Ranking(history, dict(plans), asked, variable, better, np.stack(expected), tuple(support))
 
     def _expected(
         self,
@@ -175,16 +189,29 @@ class Answers(ABC):
         draws: int,
         seed: int,
         progress: bool,
-    ) -> list[Float64[np.ndarray, "draws patients horizons"]]:
-        """The expected outcome under each plan, with the same draws of the weights for all."""
+    ) -> tuple[list[Float64[np.ndarray, "draws patients horizons"]], list[Support | None]]:
+        """The expected outcome under each plan, with the same draws of the weights for all; and what supports it."""
         asked = self._checked(history, horizons, draws)
         which, _ = self._outcome(history, outcome)
         each = np.tile(asked, (len(history), 1))
-        found = []
+        expected, support = [], []
         for plan in plans:
             laws = patients_done(self.laws(history, plan, each, draws, seed), len(history), shown=progress)
-            found.append(np.concatenate([own[which].expected() for own in laws], axis=1))
-        return found
+            means, spreads = zip(*((own[which].expected(), own[which].spread) for own in laws), strict=True)
+            expected.append(np.concatenate(means, axis=1))
+            support.append(self._support(history, plan, asked, np.concatenate(spreads)[..., None]))
+        return expected, support
+
+    def _support(
+        self,
+        history: Cohort,
+        plan: Plan,
+        horizons: Float64[np.ndarray, " horizons"],
+        spread: Float64[np.ndarray, "patients horizons outcomes"],
+    ) -> Support | None:
+        if self.experience_ is None or self.schema is None:
+            return None
+        return support_of(self.experience_, self.schema, history, plan, horizons, spread)
 
     def _outcome(self, history: Cohort, name: str | None) -> tuple[int, Variable]:
         outcomes = history.schema.outcomes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,15 @@ class DeepEnsemble(Estimator):
         else:
             for member in made:
                 member.fit(train, validation, **options)
-        self.members_ = made
-        self.schema = train.schema
+        self.take(made)
         return self
+
+    def take(self, members: list[Estimator]) -> None:
+        """Members share what they learned from; how sure each is by itself says nothing of all together."""
+        self.members_ = members
+        self.schema = members[0].schema
+        own = members[0].experience_
+        self.experience_ = None if own is None else replace(own, usual_spread=None)
 
     @property
     def outcomes_predicted(self) -> int:

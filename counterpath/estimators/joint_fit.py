@@ -16,6 +16,7 @@ from counterpath.cohort import Cohort, CohortError, Schema
 from counterpath.cohort.grid import share_in_shared_cells
 from counterpath.estimators.neural import DATA_SEED, NeuralEstimator
 from counterpath.paths.tabulation import Tabulation
+from counterpath.predictive import Experience
 from counterpath.training import Checkpoint, Clock, Examples, tabulate, train
 from counterpath.training.compiled import keep_compiled
 from counterpath.training.examples import stack_examples, stack_padded
@@ -31,6 +32,7 @@ class _Prepared:
     tabulation: Tabulation
     examples: Examples
     held: Examples
+    experience: Experience
 
 
 def fit_members(
@@ -72,7 +74,8 @@ def fit_members(
         rng = np.random.default_rng([DATA_SEED, first.seed, 1])
         cuts = first.architecture.cuts
         examples, held = (tabulate(c, tabulation, cuts=cuts, rng=rng) for c in (train_cohort, validation))
-        prepared.append(_Prepared(train_cohort.schema, tabulation, examples, held))
+        experience = Experience.of(train_cohort, first.max_horizon)
+        prepared.append(_Prepared(train_cohort.schema, tabulation, examples, held, experience))
     of_member = prepared * len(members) if len(prepared) == 1 else prepared
     networks = [
         member.new_network(own.tabulation, seed)
@@ -104,6 +107,12 @@ def fit_members(
         rows = trained.history.filter(pl.col("member").is_in(own_networks))
         member.history_ = rows.with_columns(pl.col("member") - own_networks.start).rename({"member": "posterior"})
         member.schema = own.schema
+        member.experience_ = own.experience
+        if trained.spread is not None:
+            scored = (trained.scored.inputs.horizon_step, trained.scored.targets.shares)
+            step, shares = (np.asarray(part if len(prepared) == 1 else part[own_networks.start]) for part in scored)
+            spread = np.where(shares > 0, trained.spread[i] * own.tabulation.change_scale, np.nan)
+            member.experience_ = own.experience.with_spread(own.tabulation.plan_grid.edges[step + 1], spread)
 
 
 def _fingerprint(members: Sequence[NeuralEstimator], examples: Examples, held: Examples) -> str:

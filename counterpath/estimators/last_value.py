@@ -11,7 +11,7 @@ from counterpath.cohort import Cohort, CohortError, Plan, fit_scaler
 from counterpath.cohort.scaling import Scale
 from counterpath.cohort.transforms import TransformName
 from counterpath.estimators.contract import Estimator
-from counterpath.predictive import Draws, Law
+from counterpath.predictive import Draws, Experience, Law
 
 PAIRS_AT_MOST = 400_000
 
@@ -48,7 +48,7 @@ class LastValue(Estimator):
         self.residuals_ = [np.sort(residuals[which == k]) for k in range(len(edges) + 1)]
         values = train.records.values[:, 0]
         self.unseen_ = np.sort(scale.forward(values[~np.isnan(values)]))
-        self.schema = train.schema
+        self.schema, self.experience_ = train.schema, Experience.of(train, self.max_horizon)
         return self
 
     def laws(

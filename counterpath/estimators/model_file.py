@@ -38,14 +38,16 @@ from counterpath.estimators.neural import Architecture, NeuralEstimator
 from counterpath.estimators.tecde import TECDE
 from counterpath.models import NeuralCDE
 from counterpath.paths.tabulation import Tabulation
+from counterpath.predictive import Experience
 from counterpath.training import TrainingSettings
 
-FORMAT = 1
+FORMAT = 2
 MOST_HEADER_BYTES = 2**24
 DIGITS = 2
 KINDS: dict[str, type[NeuralEstimator]] = {"BNCDE": BNCDE, "TECDE": TECDE}
 SCALES = ("first_scale", "step_scale", "plan_step_scale", "plan_level_scale", "change_scale")
 GRIDS = ("grid", "plan_grid")
+EXPERIENCE = ("horizons", "windows", "situations", "counts", "usual_spread")
 
 
 class ModelFileError(ValueError):
@@ -114,7 +116,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     model = members[0]
     if header.ensemble:
         model = DeepEnsemble(members[0], members=len(members))
-        model.members_, model.schema = members, members[0].schema
+        model.take(members)
     model.levels_ = header.levels
     return model
 
@@ -195,6 +197,7 @@ def _describe(model: NeuralEstimator) -> Member:
             corrects_last=table.corrects_last,
         ),
         history=model.history_.to_dict(as_series=False),
+        longest_unseen=None if model.experience_ is None else model.experience_.longest_unseen,
     )
 
 
@@ -214,6 +217,10 @@ def _without_extremes(schema: Schema) -> Schema:
 def _arrays(model: NeuralEstimator) -> dict[str, np.ndarray]:
     arrays = {name: getattr(model.tabulation_, name) for name in SCALES}
     arrays |= {name: getattr(model.tabulation_, name).edges for name in GRIDS}
+    for name in EXPERIENCE:
+        array = getattr(model.experience_, name, None)
+        if array is not None:
+            arrays[f"experience/{name}"] = array
     for number, network in enumerate(model.networks_):
         arrays |= {f"networks/{number}/{name}": np.asarray(leaf) for name, leaf in _leaves(network)}
     return arrays
@@ -252,6 +259,9 @@ def _rebuild(member: Member, arrays: Mapping[str, np.ndarray]) -> NeuralEstimato
     )
     model.tabulation_, model.schema = table, member.paths.cohort
     model.history_ = pl.DataFrame(member.history)
+    if member.longest_unseen is not None:
+        seen: dict[str, Any] = _within(arrays, "experience")
+        model.experience_ = Experience(**seen, longest_unseen=member.longest_unseen)
     shape = eqx.filter_eval_shape(model.new_network, table, member.seed)  # no number is drawn, nothing compiled
     model.networks_ = tuple(
         _filled(shape, _within(arrays, f"networks/{number}"), number) for number in range(member.posteriors)

@@ -35,6 +35,7 @@ class Member(Strict):
     training: dict[str, Any]
     paths: Paths
     history: dict[str, list[Any]]
+    longest_unseen: float | None = None  # from format 2 on: the one number of what was experienced, besides its arrays
 
 
 class Header(Strict):

@@ -49,6 +49,7 @@ def draw_outlook(
     outlooks: Sequence[Outlook],
     *,
     back: float | None = None,
+    said: str = "",
     path: str | PathLike[str] | None = None,
 ) -> Figure:
     """Draw each outcome above, what was given and is planned below, on one clock with 0 now.
@@ -59,6 +60,7 @@ def draw_outlook(
         outcomes: What is drawn.
         outlooks: One per outcome.
         back: How much of the past to show; default: three times the longest horizon.
+        said: Of how well the prediction is supported.
         path: Write the picture to this file too.
     """
     schema = patient.schema
@@ -77,7 +79,8 @@ def draw_outlook(
             _draw_lanes(every[-1], patient, plan.resolve(patient), back, longest)
         for axes in every:
             axes.axvline(0.0, color=INK, lw=0.8, ls=(0, (3, 2)))
-        every[0].set_title(f"{schema.patient_column} {patient.patients[0]}")
+        every[0].set_title(f"{schema.patient_column} {patient.patients[0]}", loc="left")
+        every[0].set_title(said, loc="right", fontsize=8.5, color=INK)
         every[-1].set_xlim(-1.02 * back, 1.03 * longest)
         every[-1].set_xlabel(f"{schema.time_unit}s from now")
         figure.legend(handles=_legend(outlooks[0]), loc="outside lower center", ncols=3, fontsize=8.5)

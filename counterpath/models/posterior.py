@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -130,13 +132,26 @@ class PosteriorMixture:
         ]
 
     def outcomes(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        """As for `Posterior`."""
+        """As for `Posterior`, with means of the posteriors set apart."""
         means, stds = zip(*(part.outcomes(inputs) for part in self._parts), strict=True)
-        return self._in_turn(means), self._in_turn(stds)
+        return self._in_turn(set_apart(np.stack(means))), self._in_turn(np.stack(stds))
 
-    def _in_turn(self, parts: tuple[np.ndarray, ...]) -> np.ndarray:
-        together = np.stack(parts, axis=1)
+    def _in_turn(self, parts: np.ndarray) -> np.ndarray:
+        together = np.swapaxes(parts, 0, 1)
         return together.reshape(-1, *together.shape[2:])[: self.draws]
+
+
+def set_apart(means: Any) -> Any:
+    """Means of several posteriors, first axis, further from their common mean; draws of each are the second axis.
+
+    How far posteriors lie from the mean of a few of them underestimates how far they lie from where all would meet: of
+    S of them by √((S − 1) / S), as for any sample. The common mean and the spread within each stay.
+    """
+    number = means.shape[0]
+    if number == 1:
+        return means
+    own = means.mean(axis=1, keepdims=True)
+    return means + (math.sqrt(number / (number - 1)) - 1) * (own - own.mean(axis=0, keepdims=True))
 
 
 @eqx.filter_jit

@@ -44,15 +44,15 @@ class TreatmentPath:
             if treatment.dose:
                 total = running_sum(doses.offsets, doses.amount[:, None] / self.scaler.doses[code])[:, 0]
                 given = rows_before(doses.offsets, doses.start, times, side="left") if intervals.rows else begun
-                columns.append(_at(doses, total, given))
+                columns.append(at_row(doses, total, given))
                 left = self.grid.share_left(doses.start - self.window_start[doses.patient_of_row]) - 0.5
-                columns.append(_at(doses, running_sum(doses.offsets, left[:, None])[:, 0], given))
+                columns.append(at_row(doses, running_sum(doses.offsets, left[:, None])[:, 0], given))
             if treatment.rate:
-                columns += _infused_and_rate(intervals, self.scaler.rates[code], self.grid.lookback, times)
+                columns += infused_and_rate(intervals, self.scaler.rates[code], self.grid.lookback, times)
         return np.stack(columns, axis=-1) if columns else np.empty((*times.shape, 0))
 
 
-def _at(events: TreatmentEvents, column: np.ndarray, number: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
+def at_row(events: TreatmentEvents, column: np.ndarray, number: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
     """The column's value in the last of a patient's first `number` rows."""
     if not events.rows:
         return np.full(number.shape, otherwise)
@@ -60,7 +60,7 @@ def _at(events: TreatmentEvents, column: np.ndarray, number: np.ndarray, otherwi
     return np.where(number > 0, column[np.maximum(row, 0)], otherwise)
 
 
-def _infused_and_rate(
+def infused_and_rate(
     intervals: TreatmentEvents, usual: float, time_scale: float, times: np.ndarray
 ) -> list[np.ndarray]:
     """Intervals of one treatment do not overlap, so all but the last that began are over."""
@@ -68,9 +68,9 @@ def _infused_and_rate(
     whole = rate * (intervals.stop - intervals.start) / time_scale
     over = running_sum(intervals.offsets, np.where(np.isfinite(whole), whole, 0.0)[:, None])[:, 0]
     begun = rows_before(intervals.offsets, intervals.start, times, side="left")
-    before = _at(intervals, over, np.maximum(begun - 1, 0))
-    start = _at(intervals, intervals.start, begun, np.inf)
-    stop = _at(intervals, intervals.stop, begun, -np.inf)
-    present = _at(intervals, rate, begun)
+    before = at_row(intervals, over, np.maximum(begun - 1, 0))
+    start = at_row(intervals, intervals.start, begun, np.inf)
+    stop = at_row(intervals, intervals.stop, begun, -np.inf)
+    present = at_row(intervals, rate, begun)
     lasted = np.where(begun > 0, np.minimum(stop, times) - np.where(begun > 0, start, 0.0), 0.0)
     return [before + present * lasted / time_scale, np.where(stop >= times, present, 0.0)]

@@ -3,6 +3,7 @@
 from counterpath.predictive.draws import Draws
 from counterpath.predictive.effect import Direction, Effect
 from counterpath.predictive.evaluation import Evaluation, evaluate_points
+from counterpath.predictive.experience import Experience
 from counterpath.predictive.law import Law, NotKeptError, join_draws, join_patients
 from counterpath.predictive.mixture import Mixture
 from counterpath.predictive.noise import Noise
@@ -10,12 +11,14 @@ from counterpath.predictive.points import Points, points_of
 from counterpath.predictive.prediction import Prediction
 from counterpath.predictive.ranking import Ranking
 from counterpath.predictive.recalibration import LevelMap, Recalibrated, fit_levels
+from counterpath.predictive.support import Support, UnsupportedPlanWarning, support_of
 
 __all__ = [
     "Direction",
     "Draws",
     "Effect",
     "Evaluation",
+    "Experience",
     "Law",
     "LevelMap",
     "Mixture",
@@ -25,9 +28,12 @@ __all__ = [
     "Prediction",
     "Ranking",
     "Recalibrated",
+    "Support",
+    "UnsupportedPlanWarning",
     "evaluate_points",
     "fit_levels",
     "join_draws",
     "join_patients",
     "points_of",
+    "support_of",
 ]

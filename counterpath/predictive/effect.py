@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float64
 from counterpath.cohort import Cohort, Plan, Variable
 from counterpath.cohort.frames import to_kind
 from counterpath.cohort.subgroups import subgroups
+from counterpath.predictive.support import Support
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +42,7 @@ class Effect:
         horizons: Elapsed times.
         outcome: What is predicted.
         draws: Of the expected difference, in the outcome's unit.
+        support: The weaker of the two plans'; None where the model learned from nobody.
     """
 
     history: Cohort
@@ -49,11 +51,13 @@ class Effect:
     horizons: Float64[np.ndarray, " horizons"]
     outcome: Variable
     draws: Float64[np.ndarray, "draws patients horizons"]
+    support: Support | None = None
 
     @property
     def label(self) -> str:
-        """What the numbers may be called."""
-        return "effect of the plan (treatment was randomised)" if self.history.schema.randomised else NOT_RANDOMISED
+        """What the numbers may be called, with a warning where they are extrapolated."""
+        name = "effect of the plan (treatment was randomised)" if self.history.schema.randomised else NOT_RANDOMISED
+        return f"{name}; {self.support.warning}" if self.support is not None and self.support.warning else name
 
     @property
     def assumptions(self) -> str:
@@ -83,11 +87,13 @@ class Effect:
         return _benefit(self.draws, better, margin)
 
     def summary(self, level: float = 0.95, *, better: Direction | None = None, margin: float = 0.0) -> Any:
-        """A line per patient and horizon: expected effect and interval; probability of benefit if `better` is given."""
+        """A line per patient and horizon: expected effect, interval, support; with `better`, probability of benefit."""
         patients = self.history.patients.gather(np.repeat(np.arange(len(self.history)), len(self.horizons)))
         named = [patients.alias(self.history.schema.patient_column)]
         elapsed = np.tile(self.horizons, len(self.history))
         columns = _columns(self.draws.reshape(len(self.draws), -1), level, better, margin)
+        if self.support is not None:
+            columns.append(pl.Series("support", self.support.windows.ravel()))
         return to_kind(pl.DataFrame([*named, pl.Series("elapsed", elapsed), *columns]), self.history.frames)
 
     def average(

@@ -55,6 +55,11 @@ class Law(ABC):
     def outcome_variance(self) -> PerPatient:
         """Of the outcome about its expectation."""
 
+    @property
+    def spread(self) -> PerPatient:
+        """Standard deviation of the centres over draws, on the model's own scale; NaN where there is none."""
+        return np.full_like(self.mean, np.nan)
+
     @abstractmethod
     def quantile(self, level: Float64[np.ndarray, "#patients #horizons"]) -> PerPatient:
         """The value below which the outcome lies with this probability."""

@@ -70,6 +70,11 @@ class Mixture(Law):
         """Mean over draws of the variance of the outcome."""
         return self._moments[1].mean(axis=0)
 
+    @property
+    def spread(self) -> PerPatient:
+        """Of the centres over draws."""
+        return self.centres.std(axis=0, dtype=np.float64)
+
     def quantile(self, level: Float64[np.ndarray, "#patients #horizons"]) -> PerPatient:
         """The root of the mean of the components' distribution functions, between their own quantiles."""
         levels = np.broadcast_to(level, self.centres.shape[1:])

@@ -11,9 +11,10 @@ import polars as pl
 from jaxtyping import Float64
 
 from counterpath.cohort import Cohort, CohortError, Plan, Variable
-from counterpath.cohort.findings import did_you_mean
+from counterpath.cohort.findings import counted, did_you_mean
 from counterpath.cohort.frames import FrameKind, to_kind
 from counterpath.predictive.law import Law
+from counterpath.predictive.support import Support
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +23,7 @@ Values = Float64[np.ndarray, "patients horizons"] | Float64[np.ndarray, "patient
 DrawnValues = Float64[np.ndarray, "draws patients horizons"] | Float64[np.ndarray, "draws patients horizons outcomes"]
 
 BANDS = (0.5, 0.8, 0.95)
+FEW = 20  # training windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,7 @@ class Prediction:
         frames: The kind of frame that is given back.
         history: What was known of the patients.
         plan: What they are given from then on.
+        support: What training has seen of situations like these; None where the model learned from nobody.
     """
 
     patients: pl.Series
@@ -51,6 +54,7 @@ class Prediction:
     frames: FrameKind = "polars"
     history: Cohort | None = None
     plan: Plan | None = None
+    support: Support | None = None
 
     def __getitem__(self, outcome: str) -> Prediction:
         names = [variable.name for variable in self.outcomes]
@@ -122,13 +126,15 @@ class Prediction:
         return self._of_laws([law.sample(number, np.random.default_rng([seed, i])) for i, law in enumerate(self.laws)])
 
     def summary(self, level: float = 0.95) -> Any:
-        """A line per patient, horizon and outcome: mean, median and interval."""
+        """A line per patient, horizon and outcome: mean, median, interval, number of training windows in support."""
         lower, upper = self.interval(level)
         columns = {"mean": self.mean, "median": self.median, "lower": lower, "upper": upper}
+        if self.support is not None:
+            columns["support"] = self._for_outcomes(self.support.windows)
         return to_kind(self._lines(columns), self.frames)
 
     def to_frame(self) -> Any:
-        """All figures in a line per patient, horizon and outcome: both uncertainties, 50, 80 and 95% intervals."""
+        """All figures in a line per patient, horizon and outcome: uncertainties, 50, 80 and 95% intervals, support."""
         columns = {
             "mean": self.mean,
             "median": self.median,
@@ -138,7 +144,33 @@ class Prediction:
         for level in BANDS:
             lower, upper = self.interval(level)
             columns |= {f"lower_{level:.0%}".rstrip("%"): lower, f"upper_{level:.0%}".rstrip("%"): upper}
+        if self.support is not None:
+            columns |= {name: self._for_outcomes(values) for name, values in self.support.columns().items()}
         return to_kind(self._lines(columns), self.frames)
+
+    def defer(self, share: float = 0.1) -> Any:
+        """Whom to hand to somebody else: at each horizon this share of the patients, in a line per patient and horizon.
+
+        First those whose situation was never observed in training, then those with the widest 95% intervals. `reason`
+        says which; those who are not deferred although their situation was never observed have it too.
+        """
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(f"share={share} is not between 0 and 1. For 10% write share=0.1.")
+        if len(self.laws) > 1:
+            raise ValueError('Of several outcomes, say which: prediction["name"].defer().')
+        lower, upper = self.interval(0.95)
+        width = upper - lower
+        unseen = np.zeros(width.shape, dtype=bool) if self.support is None else self.support.never_observed
+        order = np.stack([np.lexsort((-width[:, i], ~unseen[:, i])) for i in range(width.shape[1])], axis=1)
+        place = np.argsort(order, axis=0)
+        deferred = place < np.ceil(share * len(width) - 1e-9)
+        reason = np.where(unseen, "never observed", np.where(deferred, "among the least certain", ""))
+        columns = {"width": width, "deferred": deferred, "reason": reason}
+        return to_kind(self._lines(columns).drop("outcome"), self.frames)
+
+    def _for_outcomes(self, values: np.ndarray) -> np.ndarray:
+        """The same for every outcome."""
+        return np.repeat(values.ravel(), len(self.outcomes))
 
     def _lines(self, columns: dict[str, np.ndarray]) -> pl.DataFrame:
         patients, horizons, outcomes = len(self.patients), len(self.horizons), len(self.outcomes)
@@ -200,4 +232,12 @@ class Prediction:
                     model_std=None if np.isnan(model_std).any() else model_std,
                 )
             )
-        return draw_outlook(one, self.plan, self.outcomes, outlooks, back=back, path=path)
+        said = "" if self.support is None else _in_words(int(self.support.windows[place].min()))
+        return draw_outlook(one, self.plan, self.outcomes, outlooks, back=back, said=said, path=path)
+
+
+def _in_words(windows: int) -> str:
+    """What a picture says of the support."""
+    if not windows:
+        return "never observed in training: extrapolated"
+    return f"{counted(windows, 'comparable training window')}{'' if windows >= FEW else ': few'}"

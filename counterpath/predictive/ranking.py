@@ -14,6 +14,7 @@ from jaxtyping import Float64
 from counterpath.cohort import Cohort, Plan, Variable
 from counterpath.cohort.frames import to_kind
 from counterpath.predictive.effect import NOT_RANDOMISED, Direction
+from counterpath.predictive.support import Support
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,6 +31,7 @@ class Ranking:
         outcome: What is predicted.
         better: Whether `lower` or `higher` outcomes are better.
         expected: Outcomes in expectation.
+        support: Of each plan; None where the model learned from nobody.
     """
 
     history: Cohort
@@ -38,6 +40,7 @@ class Ranking:
     outcome: Variable
     better: Direction
     expected: Float64[np.ndarray, "plans draws patients horizons"]
+    support: tuple[Support | None, ...] = ()
 
     @property
     def label(self) -> str:
@@ -52,9 +55,10 @@ class Ranking:
         return (best / best.sum(axis=0)).mean(axis=1)
 
     def summary(self) -> Any:
-        """A line per patient, horizon and plan: expected outcome, and the probability that the plan is best."""
+        """A line per patient, horizon and plan: expected outcome, probability that the plan is best, its support."""
         plans, patients, horizons = len(self.plans), len(self.history), len(self.horizons)
         who = self.history.patients.gather(np.repeat(np.arange(patients), horizons * plans))
+        supported = [own.windows for own in self.support if own is not None]
         frame = pl.DataFrame(
             [
                 who.alias(self.history.schema.patient_column),
@@ -62,6 +66,7 @@ class Ranking:
                 pl.Series("plan", list(self.plans) * (patients * horizons)),
                 pl.Series("mean", np.moveaxis(self.expected.mean(axis=1), 0, -1).ravel()),
                 pl.Series("probability_best", np.moveaxis(self.probability_best, 0, -1).ravel()),
+                *([pl.Series("support", np.stack(supported, axis=-1).ravel())] if supported else []),
             ]
         )
         return to_kind(frame, self.history.frames)

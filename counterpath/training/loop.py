@@ -17,7 +17,7 @@ from counterpath.models import NeuralCDE, Targets
 from counterpath.training.checkpoint import Checkpoint
 from counterpath.training.examples import Examples
 from counterpath.training.problem import Clock, Problem
-from counterpath.training.scores import best_noise_scale, validation_score
+from counterpath.training.scores import noise_and_spread, validation_score
 from counterpath.training.settings import TrainingSettings
 from counterpath.training.spread import Spread
 from counterpath.training.steps import Progress, optimiser_for, train_epoch
@@ -82,11 +82,15 @@ class Trained:
         networks: One per member.
         history: A frame with a row per epoch and member.
         scores: Best validation score of each member.
+        scored: The validation patients, with the cuts at which they were scored.
+        spread: Of each mixture's means over draws there, in units of the usual change; None where it was not looked at.
     """
 
     networks: list[NeuralCDE]
     history: pl.DataFrame
     scores: np.ndarray
+    scored: Examples
+    spread: np.ndarray | None
 
 
 def train(
@@ -171,14 +175,17 @@ def train(
             validated = None if scores is None else float(scores.mean())
             report(EpochReport(run.epoch, epochs, log_likelihood, kl, bad, validated, seconds))
     best = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), run.best)  # on one device again
+    spread_there = None
     if settings.outcome_noise and settings.fits_noise:
-        scale = best_noise_scale(held, score_key, best, mixed)
+        scale, spread_there = noise_and_spread(held, score_key, best, mixed)
         best = eqx.tree_at(lambda n: n.outcome_head.noise_scale, best, jnp.repeat(scale, mixed, axis=0))
     finished = [
         eqx.combine(jax.tree.map(lambda leaf, member=member: leaf[member], best), rest)
         for member in range(len(networks))
     ]
-    return Trained(finished, pl.DataFrame(run.history, schema_overrides={"validation": pl.Float64}), run.best_score)
+    history = pl.DataFrame(run.history, schema_overrides={"validation": pl.Float64})
+    there = None if spread_there is None else np.asarray(spread_there)
+    return Trained(finished, history, run.best_score, scored, there)
 
 
 def spread_over(networks: list[NeuralCDE], settings: TrainingSettings, patients: int) -> Spread:

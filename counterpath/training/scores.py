@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from counterpath.models import log_density
+from counterpath.models.posterior import set_apart
 from counterpath.training.problem import Problem
 
 PATIENTS_AT_ONCE = 256
@@ -60,13 +61,14 @@ def _mixture_score(settings, targets, mean, std) -> Float[Array, " outcomes"]:
 
 
 @eqx.filter_jit
-def best_noise_scale(
+def noise_and_spread(
     problem: Problem, key: PRNGKeyArray, parameters: Any, mixed: int = 1
-) -> Float[Array, "mixtures outcomes"]:
+) -> tuple[Float[Array, "mixtures outcomes"], Float[Array, "mixtures patients cuts horizons outcomes"]]:
     """The factor of the noise with which the mixture over draws and members describes validation outcomes best.
 
     The objective averages the log density over draws, so the head's std also makes up for the spread of the means, and
-    the mixture, which has that spread already, would come out too wide.
+    the mixture, which has that spread already, would come out too wide. That spread comes second: at every cut and
+    horizon, in units of the usual change.
 
     Args:
         problem: Of validation patients.
@@ -81,10 +83,10 @@ def best_noise_scale(
             replace_fn=lambda column: column[::mixed],
         )
     mixtures = jax.tree.map(lambda a: a.reshape(-1, mixed, *a.shape[1:]), parameters)
-    return problem.of_members(partial(_mixture_noise_scale, problem, key))(mixtures)
+    return problem.of_members(partial(_mixture_noise_and_spread, problem, key))(mixtures)
 
 
-def _mixture_noise_scale(problem, key, clock, outcomes, inputs, targets, parameters):
+def _mixture_noise_and_spread(problem, key, clock, outcomes, inputs, targets, parameters):
     settings = problem.settings
     mixed = len(jax.tree.leaves(parameters)[0])
     keys = jax.random.split(key, -(-NOISE_DRAWS // mixed))
@@ -96,10 +98,12 @@ def _mixture_noise_scale(problem, key, clock, outcomes, inputs, targets, paramet
             network = eqx.combine(own, problem.rest)
             return network.outcomes(own_inputs, keys, clock.history, clock.plan, increments=settings.increments)[:2]
 
-        mean, std = (a.reshape(-1, *a.shape[2:]) for a in jax.vmap(of_member)(parameters))
-        return jax.lax.map(
+        means, stds = jax.vmap(of_member)(parameters)
+        mean, std = (a.reshape(-1, *a.shape[2:]) for a in (set_apart(means), stds))
+        scores = jax.lax.map(
             lambda scale: _mixture_score(settings, own_targets, mean, scale * std), jnp.asarray(NOISE_SCALES)
         )
+        return scores, mean.std(axis=0)[0]
 
-    scores = jax.lax.map(of_patient, (inputs, targets), batch_size=PATIENTS_AT_ONCE // 4).sum(axis=0)
-    return jnp.asarray(NOISE_SCALES)[jnp.argmax(scores, axis=0)]
+    scores, spread = jax.lax.map(of_patient, (inputs, targets), batch_size=PATIENTS_AT_ONCE // 4)
+    return jnp.asarray(NOISE_SCALES)[jnp.argmax(scores.sum(axis=0), axis=0)], spread

@@ -7,6 +7,7 @@ from small_models import SMALL, small_bncde, small_study
 import counterpath as cp
 from counterpath.cohort import CohortError
 from counterpath.estimators.joint_fit import fit_members
+from counterpath.models.posterior import set_apart
 
 pytestmark = pytest.mark.slow  # models are compiled and trained
 
@@ -42,7 +43,25 @@ def test_a_prediction_has_draws_of_all_posteriors(mixture):
         one = small_bncde()
         one.tabulation_, one.networks_ = mixture.tabulation_, (network,)
         alone.append(one.components(TODAY, cp.Plan.none(), np.array([1.0]), 3, 0)[0])
-    np.testing.assert_allclose(means, np.stack(alone, axis=1).reshape(means.shape), rtol=1e-5, atol=1e-6)
+    apart = np.stack(alone)  # posteriors × draws × patients × horizons
+    centre, own = apart.mean(axis=(0, 1)), apart.mean(axis=1, keepdims=True)
+    apart = apart - own + centre + np.sqrt(2) * (own - centre)
+    np.testing.assert_allclose(means, np.swapaxes(apart, 0, 1).reshape(means.shape), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("number", [2, 4])
+def test_a_few_posteriors_are_as_far_apart_as_many_would_be(number):
+    """Of a few, the spread about their own mean is too small; set apart, it is right on average."""
+    rng = np.random.default_rng(0)
+    centres, within = rng.normal(size=(number, 1, 20_000)), 0.1 * rng.normal(size=(number, 5, 20_000))
+    means = centres + within - within.mean(axis=1, keepdims=True)
+    found = set_apart(means)
+    # To the error of 20,000 patients.
+    assert means.mean(axis=1).var(axis=0).mean() == pytest.approx((number - 1) / number, rel=0.03)
+    assert found.mean(axis=1).var(axis=0).mean() == pytest.approx(1.0, rel=0.03)
+    np.testing.assert_allclose(found.mean(axis=(0, 1)), means.mean(axis=(0, 1)), atol=1e-12)
+    np.testing.assert_allclose(found.std(axis=1), means.std(axis=1))
+    np.testing.assert_array_equal(set_apart(means[:1]), means[:1])
 
 
 def test_models_that_train_together_are_those_that_train_alone(mixture):

@@ -13,7 +13,7 @@ from counterpath.estimators.joint_fit import fit_members
 from counterpath.training import Clock, TrainingError, tabulate, train
 from counterpath.training.loop import spread_cuts
 from counterpath.training.problem import Problem
-from counterpath.training.scores import best_noise_scale, validation_score
+from counterpath.training.scores import noise_and_spread, validation_score
 
 pytestmark = pytest.mark.slow  # models are compiled and trained
 
@@ -55,6 +55,10 @@ def on_validation(function, model, network):
     clock = Clock.of(model.tabulation_)
     problem = Problem(held.inputs, held.targets, clock, held.outcomes, rest, model.training)
     return function(problem, jax.random.key(0), parameters)[0]
+
+
+def chosen_noise(problem, key, parameters):
+    return noise_and_spread(problem, key, parameters)[0]
 
 
 def score(model, network):
@@ -133,7 +137,7 @@ def test_the_noise_of_the_best_state_is_the_one_that_suits_validation_patients(w
     model = request.getfixturevalue(which)
     plain = with_noise_of_training(model.networks_[0])
     scale = model.networks_[0].outcome_head.noise_scale
-    np.testing.assert_array_equal(scale, on_validation(best_noise_scale, model, plain))
+    np.testing.assert_array_equal(scale, on_validation(chosen_noise, model, plain))
     assert abs(float(scale[0]) - 1) > 0.01  # it was chosen, and is not where it started
 
 
@@ -161,9 +165,7 @@ def test_members_that_are_trained_at_once_get_noise_of_their_own():
     fit_members(together, [learn], [held], progress=False)
     scales = [float(member.networks_[0].outcome_head.noise_scale[0]) for member in together]
     for member, scale in zip(together, scales, strict=True):
-        assert on_validation(best_noise_scale, member, with_noise_of_training(member.networks_[0])) == pytest.approx(
-            scale
-        )
+        assert on_validation(chosen_noise, member, with_noise_of_training(member.networks_[0])) == pytest.approx(scale)
     assert scales[0] != scales[1]
 
 

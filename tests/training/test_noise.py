@@ -17,7 +17,7 @@ from counterpath.models.head import SMALLEST_STD
 from counterpath.models.likelihood import STUDENT_DEGREES
 from counterpath.training import Clock
 from counterpath.training.problem import Problem
-from counterpath.training.scores import NOISE_DRAWS, NOISE_SCALES, best_noise_scale
+from counterpath.training.scores import NOISE_DRAWS, NOISE_SCALES, noise_and_spread
 
 pytestmark = pytest.mark.slow  # networks are compiled
 
@@ -77,7 +77,7 @@ def chosen(network, changes, shares, likelihood="normal", members=None):
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(members or [network]))
     parameters, rest = eqx.partition(stacked, eqx.is_inexact_array)
     problem = Problem(INPUTS, targets, CLOCK, jnp.sum(targets.shares), rest, settings(likelihood))
-    return np.asarray(best_noise_scale(problem, KEY, parameters))
+    return np.asarray(noise_and_spread(problem, KEY, parameters)[0])
 
 
 def scores_of(network, changes, shares, likelihood, *, mixture):
