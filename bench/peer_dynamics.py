@@ -166,6 +166,7 @@ def integrate(
             path.end,
             size=(draws, process.size),
             dt=path.brownian_step,
+            device=weights.device,
             entropy=int(torch.randint(2**31, ())),  # torchsde would take it from numpy's global state
         )
     start = torch.cat([weights, hidden.flatten(1), weights.new_zeros(draws, 1)], dim=1)
