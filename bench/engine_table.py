@@ -38,7 +38,7 @@ SIZES: dict[str, Any] = {  # as `BNCDE.large`
     "field_widths": (128, 128),
     "batch_size": 128,
     "cuts_per_step": 16,
-    "steps": 6_000,
+    "steps": 7_500,
 }
 MODELS: dict[str, Callable[[int], Any]] = {
     "BNCDE": lambda seed: cp.BNCDE.large(5.0, seed=seed),

@@ -29,13 +29,13 @@ class BNCDE(NeuralEstimator):
         *,
         lookback: float | None = None,
         seed: int = 0,
-        posteriors: int = 2,
+        posteriors: int = 4,
         hidden: int = 16,
         field_widths: tuple[int, ...] = (64, 64),
         activation: Activation = "silu",
         embedding_widths: tuple[int, ...] = (64,),
         head_widths: tuple[int, ...] = (64,),
-        drift_widths: tuple[int, ...] = (16,),
+        drift_widths: tuple[int, ...] = (4,),
         initial_law: Literal["learned", "paper"] = "learned",
         prior_std: float = 1.0,
         prior_rate: float = 0.1,
@@ -53,8 +53,8 @@ class BNCDE(NeuralEstimator):
         plan_cells: int = 20,
         steps: int = 3_000,
         epochs: int | None = None,
-        batch_size: int = 32,
-        cuts_per_step: int = 8,
+        batch_size: int = 16,
+        cuts_per_step: int = 16,
         draws: int = 1,
         learning_rate: float = 5e-3,
         drift_learning_rate: float = 1e-3,
@@ -152,8 +152,8 @@ class BNCDE(NeuralEstimator):
         )
 
     @classmethod
-    def large(cls, max_horizon: float, *, seed: int = 0, steps: int = 6_000, **options: Any) -> BNCDE:
-        """For thousands of patients and a GPU: four posteriors, wider fields, larger batches, more cuts and steps.
+    def large(cls, max_horizon: float, *, seed: int = 0, steps: int = 7_500, **options: Any) -> BNCDE:
+        """For thousands of patients and a GPU: wider fields, larger batches, more steps.
 
         Args:
             max_horizon: The longest horizon that may be asked for.
@@ -161,13 +161,7 @@ class BNCDE(NeuralEstimator):
             steps: Of training.
             **options: As for `BNCDE`.
         """
-        larger = {
-            "posteriors": 4,
-            "field_widths": (128, 128),
-            "batch_size": 128,
-            "cuts_per_step": 16,
-            "temperature": 0.5,
-        }
+        larger = {"field_widths": (128, 128), "drift_widths": (16,), "batch_size": 128, "temperature": 0.5}
         return cls(max_horizon, seed=seed, steps=steps, **(larger | options))
 
     @classmethod

@@ -44,7 +44,7 @@ class TECDE(NeuralEstimator):
         steps: int = 3_000,
         epochs: int | None = None,
         batch_size: int = 32,
-        cuts_per_step: int = 8,
+        cuts_per_step: int = 16,
         draws: int = 2,
         learning_rate: float = 5e-3,
         readout_learning_rate: float = 5e-3,

@@ -85,11 +85,9 @@ def fit_levels(points: Points) -> LevelMap:
         points: Points and outcomes.
     """
     edges = elapsed_bins(points.elapsed)
+    while len(edges) and (numbers := _patients_by_bin(points, edges)).min() < FEWEST:
+        edges = np.delete(edges, max(int(np.argmin(numbers)) - 1, 0))  # the smallest is joined with the one before it
     which = np.searchsorted(edges, points.elapsed, side="left")
-    while len(edges) and np.bincount(which, minlength=len(edges) + 1).min() < FEWEST:
-        small = int(np.argmin(np.bincount(which, minlength=len(edges) + 1)))
-        edges = np.delete(edges, max(small - 1, 0))  # joined with the bin before it
-        which = np.searchsorted(edges, points.elapsed, side="left")
     levels, patients = [], []
     for number in range(len(edges) + 1):
         pit, who = points.pit[which == number], points.patient[which == number]
@@ -106,6 +104,11 @@ def fit_levels(points: Points) -> LevelMap:
         levels.append(tuple(ordered.tolist()))
         patients.append(len(first))
     return LevelMap(edges=tuple(edges.tolist()), levels=tuple(levels), patients=tuple(patients))
+
+
+def _patients_by_bin(points: Points, edges: np.ndarray) -> np.ndarray:
+    which = np.searchsorted(edges, points.elapsed, side="left")
+    return np.array([len(np.unique(points.patient[which == number])) for number in range(len(edges) + 1)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,8 @@ from counterpath.training.settings import TrainingSettings
 from counterpath.training.spread import Spread
 from counterpath.training.steps import Progress, optimiser_for, train_epoch
 
+FEWER = 4  # times, before the KL counts in full
+
 
 class TrainingError(RuntimeError):
     """Training could not go on."""
@@ -151,9 +153,10 @@ def train(
         values = np.asarray(seen, dtype=np.float64)
         _require_finite(values, settings, run.epoch)
         scores = None
-        if run.epoch % every == 0 or run.epoch == epochs:
+        is_posterior = run.epoch >= settings.kl_ramp * epochs  # before, scores are for the eye only, so fewer will do
+        if run.epoch % (every if is_posterior else FEWER * every) == 0 or run.epoch == epochs:
             scores = np.asarray(validation_score(spread_held, score_key, run.progress.parameters), dtype=np.float64)
-            if run.epoch >= settings.kl_ramp * epochs:  # before, it is no posterior yet
+            if is_posterior:
                 _keep_best(run, scores)
         seconds = time.perf_counter() - began
         for member, (log_likelihood, kl, bad) in enumerate(values):

@@ -1,29 +1,13 @@
 """Small real dosing studies become cohorts in a few lines."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
+from real_studies import read_csv, read_quinidine, read_remifentanil
 
 import counterpath as cp
 
 pytestmark = pytest.mark.data
-
-
-@pytest.fixture(scope="module")
-def studies():
-    place = os.environ.get("COUNTERPATH_DATA")
-    if not place:
-        pytest.skip(
-            "COUNTERPATH_DATA is not set: it names the folder with pkpd/*.csv of the R packages nlme and survival"
-        )
-    return Path(place) / "pkpd"
-
-
-def read_csv(path):
-    return pl.read_csv(path, null_values=["NA", ""], infer_schema_length=None).drop("rownames")
 
 
 def survives(cohort, folder):
@@ -37,21 +21,8 @@ def outcomes(cohort):
 
 
 @pytest.fixture(scope="module")
-def quinidine(studies):
-    # 249 rows give the interval of a regular dosing of which only this dose was recorded ("steady state" in NONMEM).
-    # They stay the one dose that was recorded, with the interval as a covariate: no dose is made up.
-    return cp.Cohort.from_frame(
-        read_csv(studies / "nlme_Quinidine.csv"),
-        patient="Subject",
-        time="time",
-        outcome="conc",
-        covariates=["interval", "Age", "Weight", "Smoke", "Ethanol", "Heart", "Creatinine", "glyco"],
-        treatments={"quinidine": "dose"},
-        static=["Height", "Race"],
-        time_unit="hour",
-        bounds={"conc": (0.0, None)},
-        units={"conc": "mg/L", "quinidine": "mg"},
-    )
+def quinidine():
+    return read_quinidine()
 
 
 def test_quinidine(quinidine, tmp_path):
@@ -78,21 +49,8 @@ def test_quinidine_is_checked(quinidine):
 
 
 @pytest.fixture(scope="module")
-def remifentanil_rows(studies):
-    return read_csv(studies / "nlme_Remifentanil.csv")
-
-
-@pytest.fixture(scope="module")
-def remifentanil(remifentanil_rows):
-    return cp.Cohort.from_frame(
-        remifentanil_rows,
-        patient="ID",
-        time="Time",
-        outcome="conc",
-        infusions={"remifentanil": "Rate"},
-        static=["Age", "Sex", "Ht", "Wt", "BSA", "LBM"],
-        time_unit="minute",
-    )
+def remifentanil():
+    return read_remifentanil()
 
 
 def test_remifentanil(remifentanil, tmp_path):
@@ -103,10 +61,10 @@ def test_remifentanil(remifentanil, tmp_path):
     assert survives(remifentanil, tmp_path / "remifentanil")
 
 
-def test_remifentanil_infuses_what_the_study_says(remifentanil, remifentanil_rows):
+def test_remifentanil_infuses_what_the_study_says(remifentanil):
     given = remifentanil.treatments.with_columns(amount=pl.col("rate") * (pl.col("stop") - pl.col("start")))
     by_rate = given.group_by("ID").agg(pl.col("amount").sum())
-    by_amount = remifentanil_rows.group_by("ID").agg(pl.col("Amt").sum())
+    by_amount = read_csv("nlme_Remifentanil.csv").group_by("ID").agg(pl.col("Amt").sum())
     both = by_rate.join(by_amount, on="ID", how="full", coalesce=True)
     assert both.height == 65
     assert both.null_count().sum_horizontal().item() == 0
@@ -114,9 +72,9 @@ def test_remifentanil_infuses_what_the_study_says(remifentanil, remifentanil_row
 
 
 @pytest.fixture(scope="module")
-def phenobarb(studies):
+def phenobarb():
     return cp.Cohort.from_frame(
-        read_csv(studies / "nlme_Phenobarb.csv"),
+        read_csv("nlme_Phenobarb.csv"),
         patient="Subject",
         time="time",
         outcome="conc",
@@ -142,9 +100,9 @@ def test_a_cut_of_phenobarb_loses_no_dose(phenobarb):
 
 
 @pytest.fixture(scope="module")
-def pbcseq(studies):
+def pbcseq():
     return cp.Cohort.from_frame(
-        read_csv(studies / "survival_pbcseq.csv"),
+        read_csv("survival_pbcseq.csv"),
         patient="id",
         time="day",
         outcome="bili",

@@ -118,6 +118,16 @@ def test_bins_with_few_patients_are_joined():
     assert levels.patients == (60,)
 
 
+def test_many_outcomes_of_few_patients_are_not_many_patients():
+    """A bin with two outcomes of each of thirty patients is joined with its neighbour, which has everybody."""
+    early, late = np.array([1.0, 1.01]), np.array([8.0, 8.01])
+    law, outcomes, elapsed = forecast(60, elapsed=np.concatenate([early, late]))
+    outcomes[30:, 2:] = np.nan
+    levels = fit_levels(points_of(law, np.arange(60), elapsed, outcomes, rng=np.random.default_rng(0)))
+    assert min(levels.patients) >= 39
+    assert max(levels.patients) == 60
+
+
 def test_too_few_patients_are_refused():
     law, outcomes, elapsed = forecast(20)
     with pytest.raises(CohortError, match="Only 20 patients"):
