@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from os import PathLike
 
 import numpy as np
@@ -14,6 +15,7 @@ from counterpath.cohort import Variable
 from counterpath.figures.style import FAINT, INK, OUTCOME, TREATMENTS, house_style
 
 MOST_COLUMNS = 5
+LETTERS_PER_INCH = 13  # of the label, at its size
 
 
 def draw_effects(
@@ -75,7 +77,7 @@ def draw_effects(
         if better is not None:
             handles.append(Line2D([], [], lw=0, label=f"{better} is better"))
         figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8.5)
-        figure.suptitle(label, fontsize=8.5, color=INK, x=0.01, ha="left")
+        _name(figure, label)
         if path is not None:
             figure.savefig(path)
     return figure
@@ -120,7 +122,13 @@ def draw_ranking(
             axes.set_title(f"after {horizons[i]:g} {time_unit}s")
             axes.set_xlabel("probability of being best")
         every[0, 0].invert_yaxis()
-        figure.suptitle(label, fontsize=8.5, color=INK, x=0.01, ha="left")
+        _name(figure, label)
         if path is not None:
             figure.savefig(path)
     return figure
+
+
+def _name(figure: Figure, label: str) -> None:
+    """What the numbers may be called, above them, in as many lines as it takes."""
+    width = int(LETTERS_PER_INCH * figure.get_figwidth())
+    figure.suptitle(textwrap.fill(label, width), fontsize=8.5, color=INK, x=0.01, ha="left")

@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 import counterpath as cp
-from counterpath.predictive import Effect, Ranking
+from counterpath.predictive import Effect, Ranking, Support
 from counterpath.predictive.effect import NOT_RANDOMISED
 
 HISTORY = cp.simulate_tumor_growth(12, seed=0).cohort.until(40.0)
@@ -128,3 +130,16 @@ def test_ranking_frames_and_figure(tmp_path):
     np.testing.assert_allclose(shares["share_of_patients"], 1.0)
     found.plot(path=tmp_path / "ranking.png")
     assert (tmp_path / "ranking.png").stat().st_size > 10_000
+
+
+def test_a_long_label_has_lines_as_wide_as_the_picture():
+    """Else it would squeeze the axes."""
+    unseen = np.zeros((12, 1), dtype=np.int64)
+    no = np.zeros(unseen.shape, dtype=bool)
+    support = Support(unseen, np.array([100]), no, no, no, np.full(unseen.shape, np.nan))
+    found = replace(effect(np.random.default_rng(0).normal(size=(20, 12, 1))), support=support)
+    figure = found.plot()
+    said = figure.get_suptitle()
+    assert said.replace("\n", " ") == found.label
+    assert "never observed for all patients" in found.label
+    assert max(map(len, said.split("\n"))) <= 13 * figure.get_figwidth()
