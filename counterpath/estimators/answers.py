@@ -211,6 +211,9 @@ class Answers(ABC):
     ) -> Support | None:
         if self.experience_ is None or self.schema is None:
             return None
+        mine, theirs = ([treatment.name for treatment in s.treatments] for s in (self.schema, history.schema))
+        if mine != theirs:  # a model that looks at treatments has refused already
+            return None
         return support_of(self.experience_, self.schema, history, plan, horizons, spread)
 
     def _outcome(self, history: Cohort, name: str | None) -> tuple[int, Variable]:

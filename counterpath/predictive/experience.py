@@ -89,11 +89,12 @@ class Experience:
         """With the spread of the model's means for validation patients, at elapsed times; NaN where there is none."""
         number = self.at(elapsed.ravel())
         spread = spread.reshape(len(number), -1)
-        usual = np.empty((len(self.horizons), spread.shape[1], len(LEVELS)))
+        usual = np.full((len(self.horizons), spread.shape[1], len(LEVELS)), np.nan)
         for i, outcome in np.ndindex(usual.shape[:2]):
             known = ~np.isnan(spread[:, outcome])
             there = known & (number == i)
-            usual[i, outcome] = np.quantile(spread[there if there.sum() >= len(LEVELS) else known, outcome], LEVELS)
+            if known.any():
+                usual[i, outcome] = np.quantile(spread[there if there.sum() >= len(LEVELS) else known, outcome], LEVELS)
         return replace(self, usual_spread=usual)
 
     @cached_property
@@ -139,7 +140,7 @@ class Experience:
             return np.full(spread.shape[:2], np.nan)
         usual = self.usual_spread[self.at(horizons)]
         below = (usual < spread[..., None]).sum(axis=-1) / (len(LEVELS) + 1)
-        return np.where(np.isnan(spread), np.nan, below).max(axis=-1)
+        return np.where(np.isnan(spread) | np.isnan(usual[..., 0]), np.nan, below).max(axis=-1)
 
 
 def first_record(cohort: Cohort) -> Float64[np.ndarray, " patients"]:

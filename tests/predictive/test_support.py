@@ -174,6 +174,12 @@ def test_ranks_are_shares_of_validation_windows_of_about_the_same_horizon():
     assert known.usual_spread.shape == (5, 1, len(LEVELS))
 
 
+def test_an_outcome_that_no_validation_patient_had_has_no_rank():
+    experience = Experience.of(cp.simulate_tumor_growth(5, seed=2).cohort, 5.0)
+    known = experience.with_spread(np.ones(200), np.full((200, 1), np.nan))
+    assert np.isnan(known.spread_rank(np.ones((3, 2, 1)), np.array([1.0, 5.0]))).all()
+
+
 # Whom to hand to somebody else
 
 
@@ -224,6 +230,13 @@ def test_predictions_have_their_support_beside_them(predicted):
     assert {"dose_outside", "more_than_ever", "longer_unseen", "spread_rank"} <= set(prediction.to_frame().columns)
     kept = model.predict(today, cp.Plan.observed(test), horizons=[1.0, 5.0], keep="summary")
     np.testing.assert_array_equal(kept.support.windows, prediction.support.windows)
+
+
+def test_patients_with_other_treatments_have_no_support(predicted):
+    model, _, _ = predicted
+    one = pl.DataFrame({"patient": ["x"], "time": [0.0], "tumor_volume": [10.0]})
+    other = cp.Cohort.from_tables(one, outcome="tumor_volume", time_unit="day")
+    assert model.predict(other, cp.Plan.none(), horizons=[1.0]).support is None
 
 
 def test_an_effect_without_support_carries_a_warning(predicted):
