@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from small_networks import DURATIONS, PLAN_DURATIONS, small_inputs, small_network, trained_network
 
-from counterpath.models.posterior import Posterior, PosteriorMixture
+from counterpath.models.posterior import Posterior, PosteriorMixture, set_apart
 
 INPUTS = small_inputs(3)
 
@@ -17,14 +17,19 @@ def test_a_mixture_of_one_is_that_one():
 
 @pytest.mark.parametrize("draws", [1, 2, 5, 6])
 def test_draws_are_of_each_network_in_turn(draws):
-    networks = [trained_network(), small_network()]
+    """With their means set apart, as many of each as any has."""
+    networks = [trained_network(), small_network()][:draws]
     mixed = ask(networks, draws)
     assert mixed.shape[1] == draws
-    for number, network in enumerate(networks[:draws]):
-        own = ask(network, 3, Posterior)
-        np.testing.assert_allclose(mixed[:, number::2], own[:, : len(mixed[0, number::2])], rtol=1e-6, atol=1e-7)
+    (means, stds) = np.stack([ask(network, -(-draws // len(networks)), Posterior) for network in networks], axis=1)
+    for number, (mean, std) in enumerate(zip(set_apart(means), stds, strict=True)):
+        mine = mixed[:, number :: len(networks)]
+        np.testing.assert_allclose(mine, np.stack([mean, std])[:, : mine.shape[1]], rtol=1e-5, atol=1e-6)
 
 
 def test_more_draws_begin_with_fewer():
+    """Their noise, and how the draws of one network differ; how far networks lie apart is estimated from all draws."""
     networks = [trained_network(), small_network()]
-    np.testing.assert_allclose(ask(networks, 7)[:, :4], ask(networks, 4), rtol=1e-6, atol=1e-7)
+    more, fewer = ask(networks, 7)[:, :4], ask(networks, 4)
+    np.testing.assert_allclose(more[1], fewer[1], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(more[0, 2:] - more[0, :2], fewer[0, 2:] - fewer[0, :2], rtol=1e-4, atol=1e-6)
