@@ -8,7 +8,7 @@ from typing import Literal
 from counterpath.dynamics import Increments
 from counterpath.models import Likelihood
 
-SCORES = 30  # validation scores per run, about
+SCORES = 20  # validation scores per run, about
 
 
 @dataclass(frozen=True)
