@@ -278,34 +278,3 @@ def test_random_bytes_are_never_read_as_a_model(tmp_path, content):
     (tmp_path / "model.safetensors").write_bytes(content)
     with pytest.raises(cp.ModelFileError, match="model"):
         cp.load(tmp_path / "model.safetensors")
-
-
-# Files of earlier versions
-
-EARLIER = sorted((Path(__file__).parent / "model_files").glob("format-*.safetensors"))
-
-
-def test_every_format_has_a_file_that_stays_readable():
-    assert [path.stem for path in EARLIER] == [f"format-{number}" for number in range(1, FORMAT + 1)]
-
-
-def test_support_is_kept_and_a_file_of_the_first_format_has_none(tmp_path):
-    model = cp.load(EARLIER[-1])
-    model.save(tmp_path / "again.safetensors")
-    before, after = (
-        own.predict(TODAY, PLAN, horizons=[1.0, 5.0], draws=4).support
-        for own in (model, cp.load(tmp_path / "again.safetensors"))
-    )
-    for name, values in before.columns().items():
-        np.testing.assert_array_equal(values, after.columns()[name])
-    assert np.isfinite(before.spread_rank).all()
-    assert cp.load(EARLIER[0]).predict(TODAY, PLAN, horizons=[1.0], draws=4).support is None
-
-
-@pytest.mark.parametrize("path", EARLIER, ids=lambda path: path.stem)
-def test_files_of_earlier_versions_answer_as_they_did(path):
-    """Their means on the model's scale: what a file decides, whatever is later done with draws and noise."""
-    expected = np.load(path.with_suffix(".npy"))
-    means, _ = cp.load(path).components(TODAY, PLAN, np.array([1.0, 2.5, 5.0]), 12, 0)
-    # Other processors round in other places, and a path has 64 steps.
-    np.testing.assert_allclose(means.mean(axis=0), expected, rtol=1e-4, atol=1e-5)
