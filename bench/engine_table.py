@@ -28,7 +28,7 @@ from counterpath.estimators.neural import NeuralEstimator
 from counterpath.metrics import covered, crps_draws, mean_by_patient, paired_ratio, squared_error
 
 PATIENTS, VALIDATION, TEST = 10_000, 1_000, 2_000
-TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEED = (20_000, 20_001, 20_002), (25_000, 25_001, 25_002), 30_000
+TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEED = (20_000, 20_001, 20_002), (25_000, 25_001, 25_002), 31_000
 CUT_DAYS = 54.0
 HORIZONS = np.arange(1.0, 6.0)
 LEVELS = (0.95, 0.99)
@@ -38,7 +38,7 @@ SIZES: dict[str, Any] = {  # as `BNCDE.large`
     "field_widths": (128, 128),
     "batch_size": 128,
     "cuts_per_step": 16,
-    "steps": 7_500,
+    "steps": 6_000,
 }
 MODELS: dict[str, Callable[[int], Any]] = {
     "BNCDE": lambda seed: cp.BNCDE.large(5.0, seed=seed),

@@ -59,7 +59,8 @@ class BNCDE(NeuralEstimator):
         learning_rate: float = 5e-3,
         drift_learning_rate: float = 1e-3,
         readout_learning_rate: float = 5e-3,
-        schedule: Literal["cosine", "constant"] = "cosine",
+        schedule: Literal["linear", "cosine", "constant"] = "linear",
+        optimiser: Literal["layered", "plain"] = "layered",
         kl_ramp: float = 0.5,
         increments: Increments = "two-point",
         patience: int | None = None,
@@ -104,7 +105,8 @@ class BNCDE(NeuralEstimator):
             learning_rate: Of the laws of the weights.
             drift_learning_rate: Of the drift networks.
             readout_learning_rate: Of embedding and head.
-            schedule: `cosine` after a warm-up, or `constant`.
+            schedule: After a warm-up `linear` or `cosine` down to zero; or `constant`.
+            optimiser: Adam with a step for each layer of a vector field and a shorter memory, or `plain`.
             kl_ramp: Share of training over which the KL comes in: the means learn before the weights spread.
             increments: Of Brownian motion: `gaussian` or `two-point`.
             patience: Validation scores without improvement after which training stops; None: never.
@@ -140,6 +142,7 @@ class BNCDE(NeuralEstimator):
             drift_learning_rate=drift_learning_rate,
             readout_learning_rate=readout_learning_rate,
             schedule=schedule,
+            optimiser=optimiser,
             kl_ramp=kl_ramp,
             patience=patience,
             fits_noise=fits_noise,
@@ -152,7 +155,7 @@ class BNCDE(NeuralEstimator):
         )
 
     @classmethod
-    def large(cls, max_horizon: float, *, seed: int = 0, steps: int = 7_500, **options: Any) -> BNCDE:
+    def large(cls, max_horizon: float, *, seed: int = 0, steps: int = 6_000, **options: Any) -> BNCDE:
         """For thousands of patients and a GPU: wider fields, larger batches, more steps.
 
         Args:
@@ -205,6 +208,7 @@ class BNCDE(NeuralEstimator):
             drift_learning_rate=1e-4,
             readout_learning_rate=1e-3,
             schedule="constant",
+            optimiser="plain",
             kl_ramp=0.0,
             patience=10,
             fits_noise=False,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from inspect import signature
 from os import PathLike
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -75,6 +76,14 @@ class Architecture:
     start_scale: float
     posterior: PosteriorStart | None
 
+    def __post_init__(self):
+        for name in ("lookback", "hidden", "cells", "plan_cells", "field_widths", "embedding_widths", "head_widths"):
+            value = getattr(self, name)
+            if value is not None and not np.all(np.asarray(value) > 0):
+                raise CohortError(f"{name}={value} must be more than zero.")
+        if not 0.0 <= self.dropout < 1.0:
+            raise CohortError(f"dropout={self.dropout} is not a probability below 1.")
+
 
 class NeuralEstimator(Estimator):
     """A neural CDE behind the common contract.
@@ -113,6 +122,18 @@ class NeuralEstimator(Estimator):
         self.seed = seed
         self.posteriors = posteriors
         self.validation_share = validation_share
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keyword arguments that make this model again."""
+        homes = [h for h in (self, self.architecture, self.training, self.architecture.posterior) if h is not None]
+        names = [name for name in signature(type(self)).parameters if name != "max_horizon"]
+        return {name: next(getattr(home, name) for home in homes if hasattr(home, name)) for name in names}
+
+    def __repr__(self) -> str:
+        usual = signature(type(self)).parameters
+        other = [f"{name}={value!r}" for name, value in self.parameters.items() if value != usual[name].default]
+        return f"{type(self).__name__}({', '.join([f'max_horizon={self.max_horizon:g}', *other])})"
 
     def fit(
         self: Trainable,

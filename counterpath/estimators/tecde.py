@@ -48,7 +48,8 @@ class TECDE(NeuralEstimator):
         draws: int = 2,
         learning_rate: float = 5e-3,
         readout_learning_rate: float = 5e-3,
-        schedule: Literal["cosine", "constant"] = "cosine",
+        schedule: Literal["linear", "cosine", "constant"] = "linear",
+        optimiser: Literal["layered", "plain"] = "layered",
         patience: int | None = None,
         fits_noise: bool = True,
         validation_share: float = 0.1,
@@ -81,7 +82,8 @@ class TECDE(NeuralEstimator):
             draws: Of the dropout per step.
             learning_rate: Of the vector fields.
             readout_learning_rate: Of embedding and head.
-            schedule: `cosine` or `constant`.
+            schedule: `linear`, `cosine` or `constant`.
+            optimiser: `layered` or `plain`.
             patience: Validation scores without improvement after which training stops.
             fits_noise: After training, choose the size of the noise on validation patients.
             validation_share: Share of patients held out where `fit` gets no validation cohort.
@@ -114,6 +116,7 @@ class TECDE(NeuralEstimator):
             drift_learning_rate=learning_rate,
             readout_learning_rate=readout_learning_rate,
             schedule=schedule,
+            optimiser=optimiser,
             patience=patience,
             fits_noise=fits_noise,
             outcome_noise=outcome_noise,
@@ -148,6 +151,7 @@ class TECDE(NeuralEstimator):
             learning_rate=1e-4,
             readout_learning_rate=1e-3,
             schedule="constant",
+            optimiser="plain",
             patience=10,
             fits_noise=False,
         )

@@ -22,6 +22,7 @@ from counterpath.training.settings import TrainingSettings
 from counterpath.training.spread import Spread
 from counterpath.training.steps import Progress, optimiser_for, train_epoch
 
+AT_MOST_LOST = 30.0  # seconds of training, where a run ends before its time; besides the epoch itself
 FEWER = 4  # times, before the KL counts in full
 
 
@@ -145,6 +146,7 @@ def train(
     score_key = jax.random.key(0)
     epochs, every = settings.epochs_for(examples.patients), settings.validate_every(examples.patients)
     began = time.perf_counter() - (run.history[-1]["seconds"] if run.history else 0.0)
+    saved = time.perf_counter()
     while run.epoch < epochs and not _exhausted(run, settings):
         keys = jax.vmap(lambda key, number=run.epoch: jax.random.fold_in(key, number))(member_keys)
         keys = spread.place(keys, spread.of_members)
@@ -171,8 +173,9 @@ def train(
                     "seconds": seconds,
                 }
             )
-        if checkpoint is not None and scores is not None:
+        if checkpoint is not None and (scores is not None or time.perf_counter() - saved > AT_MOST_LOST):
             checkpoint.save(run)
+            saved = time.perf_counter()
         if report is not None:
             log_likelihood, kl, bad = (float(mean) for mean in values.mean(axis=0))
             validated = None if scores is None else float(scores.mean())

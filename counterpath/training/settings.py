@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from counterpath.cohort import CohortError
 from counterpath.dynamics import Increments
 from counterpath.models import Likelihood
 
+POSITIVE = (
+    *("steps", "epochs", "batch_size", "cuts_per_step", "draws", "temperature", "patience", "clip"),
+    *("validation_draws", "validation_cuts"),
+)
 SCORES = 20  # validation scores per run, about
 
 
@@ -24,7 +29,7 @@ class TrainingSettings:
         learning_rate: Of the laws of the weights: means, scales.
         drift_learning_rate: Of the drift networks.
         readout_learning_rate: Of embedding and head.
-        schedule: `cosine` after a warm-up, or `constant`.
+        schedule: After a warm-up `linear` or `cosine` down to zero; or `constant`.
         patience: Scores without improvement after which training stops; None for never.
         temperature: The likelihood counts 1/temperature; above 1 for outcomes of a patient that are not independent.
         likelihood: Of an outcome.
@@ -33,6 +38,7 @@ class TrainingSettings:
         fits_noise: Whether, after training, the size of the noise is chosen on validation patients.
         validation_draws: Of the weights, for the score that decides about stopping.
         validation_cuts: Of each validation patient, spread over their candidates.
+        optimiser: Adam with a step for each layer of a vector field and a shorter memory, or `plain`.
         warmup: Share of all steps.
         kl_ramp: Share of all steps over which the KL comes in: the means learn before the weights spread.
         clip: Largest norm of a gradient.
@@ -47,7 +53,7 @@ class TrainingSettings:
     learning_rate: float
     drift_learning_rate: float
     readout_learning_rate: float
-    schedule: Literal["cosine", "constant"]
+    schedule: Literal["linear", "cosine", "constant"]
     patience: int | None
     temperature: float = 1.0
     likelihood: Likelihood = "normal"
@@ -56,10 +62,20 @@ class TrainingSettings:
     fits_noise: bool = True
     validation_draws: int = 16
     validation_cuts: int = 8
+    optimiser: Literal["layered", "plain"] = "plain"
     warmup: float = 0.03
     kl_ramp: float = 0.0
     clip: float = 1.0
     bad_steps: float = 0.2
+
+    def __post_init__(self):
+        for name in POSITIVE:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise CohortError(f"{name}={value} must be more than zero.")
+        for name in ("learning_rate", "drift_learning_rate", "readout_learning_rate"):
+            if not getattr(self, name) >= 0:
+                raise CohortError(f"{name}={getattr(self, name)} must not be negative.")
 
     def steps_per_epoch(self, patients: int) -> int:
         """Whole batches; one of everybody where there are too few for one."""
