@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from counterpath.estimators import BNCDE, TECDE, DeepEnsemble, LastValue, ModelFileError, Oracle, load
     from counterpath.figures import draw_patients
     from counterpath.predictive import UnsupportedPlanWarning
+    from counterpath.report import write_report
     from counterpath.simulators import load_tumor_growth, simulate_tumor_growth
 
 _HOMES = {
@@ -50,6 +51,7 @@ _HOMES = {
     "load_tumor_growth": "simulators",
     "read_cohort": "cohort",
     "simulate_tumor_growth": "simulators",
+    "write_report": "report",
 }
 
 __all__ = [
@@ -75,6 +77,7 @@ __all__ = [
     "load_tumor_growth",
     "read_cohort",
     "simulate_tumor_growth",
+    "write_report",
 ]
 
 

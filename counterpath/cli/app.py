@@ -8,7 +8,13 @@ import typer
 
 from counterpath._version import __version__
 from counterpath.cli.check import check
+from counterpath.cli.effect import effect
+from counterpath.cli.evaluate import evaluate
+from counterpath.cli.fit import fit
+from counterpath.cli.predict import predict
+from counterpath.cli.report import report
 from counterpath.cli.simulate import simulate
+from counterpath.cli.split import split
 
 app = typer.Typer(
     name="counterpath",
@@ -36,8 +42,8 @@ def _root(
     """Options of the command itself; typer shows the app's help."""
 
 
-app.command()(check)
-app.command()(simulate)
+for command in (simulate, check, split, fit, predict, effect, evaluate, report):
+    app.command()(command)
 
 
 def main() -> None:

@@ -7,6 +7,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from counterpath.cli.voice import AsJson, Quiet, speaking
+
 
 def simulate(
     folder: Annotated[Path, typer.Argument(help="Where the tables go; it must not exist yet.")],
@@ -16,7 +18,8 @@ def simulate(
         str, typer.Option(help="randomised, arms, confounded, or 'hidden confounding'.")
     ] = "randomised",
     continuous: Annotated[bool, typer.Option("--continuous", help="Visits and doses at any time of the day.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate tumour growth and write the tables that `counterpath check` reads.
 
@@ -24,15 +27,11 @@ def simulate(
 
     Example: `counterpath simulate tumours --patients 500 --assignment arms`
     """
-    from counterpath.cohort import CohortError
-    from counterpath.simulators import load_tumor_growth
+    with speaking(quiet=quiet, as_json=as_json) as voice:
+        from counterpath.simulators import load_tumor_growth
 
-    try:
         wanted = cast(Any, assignment)  # the simulator lists what there is
         cohort = load_tumor_growth(patients, seed=seed, assignment=wanted, continuous=continuous)
         cohort.save(folder)
-    except CohortError as error:
-        typer.secho(str(error), err=True, fg=typer.colors.RED)
-        raise typer.Exit(1) from None
-    if not quiet:
-        typer.echo(f"{cohort}\n\nWritten to {folder}. Next: counterpath check {folder}")
+        voice.say(f"{cohort}\n")
+        voice.result(f"Written to {folder}. Next: counterpath check {folder}", folder=str(folder), patients=len(cohort))

@@ -24,7 +24,7 @@ from counterpath.cohort.frames import FrameKind
 from counterpath.cohort.ids import ids_from_text
 from counterpath.cohort.schema import FOLLOW_UP_END, Strict
 from counterpath.cohort.tables import Tables
-from counterpath.cohort.tables_out import observation_table, static_table, treatment_table
+from counterpath.cohort.tables_out import observation_table, static_table, treatment_table, write_parquet
 
 SCHEMA_FILE = "schema.toml"
 TABLES = ("observations", "treatments", "static")
@@ -165,10 +165,10 @@ def write_cohort(cohort: Cohort, folder: str | PathLike[str], *, overwrite: bool
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        observation_table(cohort).write_parquet(partial / "observations.parquet")
-        static_table(cohort).write_parquet(partial / "static.parquet")
+        write_parquet(observation_table(cohort), partial / "observations.parquet")
+        write_parquet(static_table(cohort), partial / "static.parquet")
         if cohort.events.rows:
-            treatment_table(cohort).write_parquet(partial / "treatments.parquet")
+            write_parquet(treatment_table(cohort), partial / "treatments.parquet")
         (partial / SCHEMA_FILE).write_text(schema_text(_stored(cohort)), encoding="utf-8")
         partial.chmod(0o755)
         if folder.exists():

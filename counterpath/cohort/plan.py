@@ -253,6 +253,17 @@ class Plan(Strict):
             raise PlanError(f"The plan cannot be read. {in_plain_words(error)}") from error
 
     @classmethod
+    def from_text(cls, text: str, *, time_unit: TimeUnit | None = None) -> Plan:
+        """A plan in one line: `chemotherapy@0,2,4` for usual doses now, in 2 and in 4, `oxygen=2@0-6 + continued`.
+
+        A number after `=` is the dose, or the rate where the times are a stretch; `none` and `continued` stand for the
+        plans of that name; parts have ` + ` between them.
+        """
+        from counterpath.cohort.plan_text import read_plan_text
+
+        return read_plan_text(text, time_unit)
+
+    @classmethod
     def from_table(cls, table: Any, *, patient: str = "patient", time_unit: TimeUnit | None = None) -> Plan:
         """A plan from a frame or a CSV, Parquet or JSON file.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,3 +48,11 @@ def static_table(cohort: Cohort) -> pl.DataFrame:
     columns += [as_column(v, cohort.static_values[:, j]) for j, v in enumerate(cohort.schema.static)]
     columns += [pl.Series(FOLLOW_UP_END, cohort.follow_up_end).fill_nan(None), cohort.origins.alias(TIME_ORIGIN)]
     return pl.DataFrame(columns)
+
+
+def write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """A table to a file; a disk that refuses it is an error of the system, as everywhere else."""
+    try:
+        frame.write_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        raise OSError(f"{path} could not be written: {error}.") from error

@@ -9,12 +9,15 @@ from counterpath.estimators.oracle import Oracle
 
 if TYPE_CHECKING:
     from counterpath.estimators.bncde import BNCDE
+    from counterpath.estimators.configuration import Configuration, ConfigurationError
     from counterpath.estimators.deep_ensemble import DeepEnsemble
     from counterpath.estimators.model_file import ModelFileError, load
     from counterpath.estimators.tecde import TECDE
 
 _NEED_JAX = {
     "BNCDE": "bncde",
+    "Configuration": "configuration",
+    "ConfigurationError": "configuration",
     "DeepEnsemble": "deep_ensemble",
     "ModelFileError": "model_file",
     "TECDE": "tecde",
@@ -24,6 +27,8 @@ _NEED_JAX = {
 __all__ = [
     "BNCDE",
     "TECDE",
+    "Configuration",
+    "ConfigurationError",
     "DeepEnsemble",
     "Estimator",
     "LastValue",

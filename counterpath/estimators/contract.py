@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -81,7 +82,7 @@ class Estimator(Answers):
             parts.append(points_of(law, cohort.positions(history.patients), elapsed, outcomes, rng=rng))
         if not parts:
             raise CohortError("No outcome follows within the horizons, so there is nothing to judge.")
-        return evaluate_points(
+        found = evaluate_points(
             Points.join(parts),
             model=type(self).__name__,
             outcome=variable,
@@ -90,6 +91,7 @@ class Estimator(Answers):
             scale=scale,
             frames=cohort.frames,
         )
+        return replace(found, estimator=self, cohort=cohort)
 
     def calibrate(
         self: Judged, cohort: Cohort, *, draws: int | None = None, seed: int = 0, progress: bool = True

@@ -47,6 +47,8 @@ def draw_forecasts(
     forecasts: Sequence[Forecast],
     *,
     back: float,
+    outcome: str | None = None,
+    columns: int = 4,
     path: str | PathLike[str] | None = None,
 ) -> Figure:
     """Draw each patient's recent past and one band per plan.
@@ -55,28 +57,32 @@ def draw_forecasts(
         history: The patients, at the time of the decision.
         forecasts: One per plan, for the same patients.
         back: How much of the past to show.
+        outcome: Which; default: the first.
+        columns: How many patients stand side by side.
         path: Write the picture to this file too.
     """
     if not len(history) or not forecasts:
         raise CohortError("There is no patient or no forecast to draw.")
-    columns = min(4, len(history))
+    columns = min(columns, len(history))
     rows = -(-len(history) // columns)
     schema = history.schema
+    names = [variable.name for variable in schema.outcomes]
+    column = 0 if outcome is None else names.index(outcome)
     with house_style():
         figure = Figure(figsize=(3.3 * columns, 2.7 * rows + 0.5), layout="constrained")
         cells = figure.add_gridspec(rows, columns)
         for i in range(len(history)):
             axes = figure.add_subplot(cells[divmod(i, columns)])
-            _draw_past(axes, history[i : i + 1], back)
+            _draw_past(axes, history[i : i + 1], column, back)
             for forecast, colour in zip(forecasts, PLAN_COLOURS, strict=False):
-                _draw_band(axes, history, i, forecast, colour)
+                _draw_band(axes, history, i, column, forecast, colour)
             low, high = axes.get_ylim()
             axes.set_ylim(low - 0.18 * (high - low), high)  # room for the doses
             axes.set_xlim(-1.03 * back, 1.05 * max(float(forecast.elapsed.max()) for forecast in forecasts))
             axes.axvline(0.0, color=INK, lw=0.8, ls=(0, (3, 2)))
             axes.set_title(f"patient {history.patients[i]}")
             if i % columns == 0:
-                axes.set_ylabel(schema.outcomes[0].label)
+                axes.set_ylabel(schema.outcomes[column].label)
             if i + columns >= len(history):
                 axes.set_xlabel(f"{schema.time_unit}s from now")
         figure.legend(handles=_legend(history, forecasts), loc="outside lower center", ncols=6, fontsize=8.5)
@@ -85,9 +91,9 @@ def draw_forecasts(
     return figure
 
 
-def _draw_past(axes: Axes, patient: Cohort, back: float) -> None:
+def _draw_past(axes: Axes, patient: Cohort, column: int, back: float) -> None:
     now = float(patient.history_end[0])
-    values, times = patient.records.values[:, 0], patient.records.times - now
+    values, times = patient.records.values[:, column], patient.records.times - now
     shown = ~np.isnan(values) & (times >= -back)
     axes.plot(times[shown], values[shown], "-", color=FAINT, lw=0.8)
     axes.plot(times[shown], values[shown], "o", color=INK, ms=3.4, zorder=3)
@@ -97,10 +103,10 @@ def _draw_past(axes: Axes, patient: Cohort, back: float) -> None:
         _mark(axes, given, code)
 
 
-def _draw_band(axes: Axes, history: Cohort, i: int, forecast: Forecast, colour: str) -> None:
+def _draw_band(axes: Axes, history: Cohort, i: int, column: int, forecast: Forecast, colour: str) -> None:
     last = history[i : i + 1].records
     # The band starts at the last value, if that was seen just now.
-    now = [last.values[-1, 0]] if last.times[-1] == history.history_end[i] else []
+    now = [last.values[-1, column]] if last.times[-1] == history.history_end[i] else []
     elapsed = np.append(np.zeros(len(now)), forecast.elapsed)
     lower, median, upper = (np.append(now, part[i]) for part in (forecast.lower, forecast.median, forecast.upper))
     axes.fill_between(elapsed, lower, upper, color=colour, alpha=0.22, lw=0)

@@ -127,8 +127,16 @@ class Effect:
         everybody = {"all": np.ones(len(self.history), dtype=bool)}
         return everybody if by is None else everybody | subgroups(self.history, by)
 
-    def plot(self, *, better: Direction | None = None, path: str | PathLike[str] | None = None) -> Figure:
-        """Effects of all patients at each horizon, in order of size, with their intervals; the mean as a line."""
+    def plot(
+        self, *, better: Direction | None = None, path: str | PathLike[str] | None = None, titled: bool = True
+    ) -> Figure:
+        """Effects of all patients at each horizon, in order of size, with their intervals; the mean as a line.
+
+        Args:
+            better: Whether `lower` or `higher` outcomes are better, to be said.
+            path: Write the picture to this file too.
+            titled: Whether what the numbers may be called stands above.
+        """
         from counterpath.figures.effects import draw_effects
 
         lower, upper = self.interval()
@@ -141,7 +149,7 @@ class Effect:
             average=(average.mean(axis=0), *_interval(average, 0.95)),
             outcome=self.outcome,
             time_unit=self.history.schema.time_unit,
-            label=self.label,
+            label=self.label if titled else "",
             better=better,
             path=path,
         )

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from jaxtyping import Bool, Float64
 
-from counterpath.cohort import CohortError, Variable
+from counterpath.cohort import Cohort, CohortError, Variable
 from counterpath.cohort.frames import FrameKind, to_kind
 from counterpath.metrics import (
     DeferralCurve,
@@ -85,6 +85,8 @@ class Evaluation:
         subgroups: One per subgroup and bin.
         scale: What outcomes were divided by, such as the training patients' standard deviation.
         frames: The kind of frame that is given back.
+        estimator: The model itself, where it is known.
+        cohort: The patients, where they are known.
     """
 
     model: str
@@ -96,6 +98,8 @@ class Evaluation:
     subgroups: tuple[Scores, ...] = ()
     scale: float = 1.0
     frames: FrameKind = "polars"
+    estimator: object = None
+    cohort: Cohort | None = None
 
     @property
     def verdict(self) -> str:
@@ -150,11 +154,12 @@ class Evaluation:
         row["pit_distance"] = score.pit.distance
         return row
 
-    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+    def plot(self, path: str | PathLike[str] | None = None, *, titled: bool = True) -> Figure:
         """Coverage, where outcomes fell in their forecasts, sharpness and error, and deferral, on one page.
 
         Args:
             path: Write the picture to this file too.
+            titled: Whether the verdict stands above.
         """
         from counterpath.figures.calibration import draw_calibration
 
@@ -168,7 +173,7 @@ class Evaluation:
             [_with_error(score.crps) for score in self.scores],
             [score.width[JUDGED] for score in self.scores],
             self.deferral,
-            title=str(self),
+            title=str(self) if titled else "",
             unit=self.outcome.label if self.scale == 1.0 else f"{self.outcome.name} ÷ {self.scale:.3g}",
             path=path,
         )

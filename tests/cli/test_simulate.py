@@ -17,8 +17,10 @@ def test_a_simulated_study_can_be_checked_and_is_the_librarys(tmp_path):
     assert run("check", tmp_path / "tumours", "-q").exit_code == 0
 
 
-def test_quiet_prints_nothing(tmp_path):
-    assert run("simulate", tmp_path / "t", "--patients", 5, "--continuous", "-q").stdout == ""
+def test_quiet_says_only_where(tmp_path):
+    said = run("simulate", tmp_path / "t", "--patients", 5, "--continuous", "-q").stdout
+    assert said.count("\n") == 1
+    assert str(tmp_path / "t") in said
 
 
 def test_what_exists_is_not_replaced(tmp_path):
