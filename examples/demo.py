@@ -1,4 +1,4 @@
-"""The tour that `make demo` takes: read and check tables; simulate a study, train, compare, look at patients."""
+"""The tour that `make demo` takes: tables → check → fit → evaluate → predict → effect → report."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from rich.console import Console
 from rich.table import Table
 
 import counterpath as cp
+from counterpath.cli.output import first_rows
 from counterpath.cli.tables import description_table
-from counterpath.estimators import Estimator
-from counterpath.figures import Forecast, draw_forecasts
 from counterpath.predictive import Evaluation
 
 HORIZONS = [1.0, 2.0, 3.0, 4.0, 5.0]
+TODAY = 50.0
+PLANS = {
+    "both, now and in two days": cp.Plan.from_text("chemotherapy@0,2 + radiotherapy@0,2"),
+    "no treatment": cp.Plan.none(),
+}
 
 
 def main() -> None:
@@ -23,7 +27,7 @@ def main() -> None:
     folder = Path("demo")
     folder.mkdir(exist_ok=True)
     records_of_a_ward(console, folder)
-    forecasts_in_a_simulated_study(console, folder)
+    a_simulated_study(console, folder)
 
 
 def records_of_a_ward(console: Console, folder: Path) -> None:
@@ -39,59 +43,48 @@ def records_of_a_ward(console: Console, folder: Path) -> None:
     console.print(f"\nSix of them are drawn in {picture}.\n")
 
 
-def forecasts_in_a_simulated_study(console: Console, folder: Path) -> None:
+def a_simulated_study(console: Console, folder: Path) -> None:
     """Where the truth is known: our model between the simplest forecast and the best possible one, and two plans."""
     console.rule("A simulated study")
     train = cp.simulate_tumor_growth(patients=1_000, seed=0).cohort
     study = cp.simulate_tumor_growth(patients=1_000, seed=1)
-    test = study.cohort
-    report = train.check()
     console.print(train)
-    console.print(f"\n{report}", highlight=False)
+    console.print(f"\n{train.check()}", highlight=False)
 
-    today = test.until(50.0)
-    outcomes = study.truth.outcomes(today, cp.Plan.observed(test), np.array(HORIZONS))
-    scale = float(train.records.values[:, 0].std())
     console.print("\nTraining two models; the first run also compiles them.")
-    ours = cp.BNCDE(max_horizon=5.0).fit(train)
-    oracle = cp.Oracle(study.truth.settings).fit(train)
     models = [
         cp.LastValue(max_horizon=5.0).fit(train),
         cp.TECDE(max_horizon=5.0, outcome_noise=True).fit(train),
-        ours,
-        oracle,
+        cp.BNCDE(max_horizon=5.0).fit(train),
+        cp.Oracle(study.truth.settings).fit(train),
     ]
+    ours = models[2]
+    today = study.cohort.until(TODAY)
+    outcomes = study.truth.outcomes(today, cp.Plan.observed(study.cohort), np.array(HORIZONS))
+    scale = float(train.records.values[:, 0].std())
     with console.status("Predicting …"):
-        evaluations = [m.evaluate(test, at=50.0, horizons=HORIZONS, truth=outcomes, scale=scale) for m in models]
+        evaluations = [
+            model.evaluate(study.cohort, at=TODAY, horizons=HORIZONS, truth=outcomes, scale=scale) for model in models
+        ]
     console.print(
         "\nFrom day 50, under what was really given; volumes over the training patients' standard deviation.\n"
     )
     console.print(as_table(evaluations))
     console.print("\nOf 1,000 other patients. The oracle knows the simulator: no model can do better but by chance.")
+    console.print(f"\n{evaluations[2]}.", highlight=False)
 
-    largest = np.argsort(-study.truth.select(today.patients).volumes_cm3[:, 50])[30:270:30]
-    eight = today[[today.patients[int(i)] for i in largest]]
-    plans = {
-        "no treatment": cp.Plan.none(),
-        "both, now and in two days": cp.Plan.repeat("chemotherapy", every=2.0, times=2)
-        + cp.Plan.repeat("radiotherapy", every=2.0, times=2),
-    }
-    pictures = {folder / "forecasts.png": ours, folder / "oracle.png": oracle}
-    for picture, model in pictures.items():
-        bands = [forecast(model, eight, name, plan) for name, plan in plans.items()]
-        draw_forecasts(eight, bands, back=15.0, path=picture)
-    summary = folder / "report.txt"
-    lines = [str(train), str(report), *(str(evaluation.to_frame()) for evaluation in evaluations)]
-    summary.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
-    drawn = " (BNCDE) and ".join(str(picture) for picture in pictures)
-    console.print(f"\nEight patients under two plans are drawn in {drawn} (oracle); the report is in {summary}.")
+    (asked, plan), (_, nothing) = PLANS.items()
+    effect = ours.effect(today, plan, versus=nothing, horizons=[5.0])
+    console.print(f"\nWhat “{asked}” would change within five days, against nothing:\n", highlight=False)
+    console.print(first_rows(effect.summary(better="lower")))
+    console.print(f"\n{effect.label.capitalize()}.", highlight=False)
 
-
-def forecast(model: Estimator, today: cp.Cohort, label: str, plan: cp.Plan) -> Forecast:
-    """A model's band under a plan."""
-    prediction = model.predict(today, plan, horizons=HORIZONS, draws=model.draws_to_judge)
-    lower, upper = prediction.interval(0.95)
-    return Forecast(label, plan, prediction.horizons, lower, prediction.median, upper)
+    model, page = folder / "tumor.safetensors", folder / "report.html"
+    ours.save(model)
+    with console.status("Writing the report …"):
+        others = [evaluations[i] for i in (0, 1, 3)]
+        cp.write_report(evaluations[2], page, plans=PLANS, better="lower", at=TODAY, others=others, progress=False)
+    console.print(f"\nThe model is in {model}. The report is in {page}: open it in a browser.", highlight=False)
 
 
 def as_table(evaluations: list[Evaluation]) -> Table:

@@ -14,7 +14,13 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-TRAINS = {"README.md", "ask-a-model.md"}  # pages that take a minute
+TRAINS = {
+    "README.md",
+    "ask-a-model.md",
+    "horizon-and-lookback.md",
+    "resume.md",
+    "tutorial.md",
+}  # pages that take a minute
 WITH_CODE = [
     pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in TRAINS else [])
     for page in PAGES
