@@ -43,6 +43,7 @@ class BNCDE(NeuralEstimator):
         start_scale: float = 0.5,
         start_std: float = 0.03,
         likelihood: Likelihood = "normal",
+        skewed: bool = True,
         temperature: float = 0.1,
         transform: TransformName = "auto",
         interpolation: Interpolation = "hold",
@@ -89,6 +90,7 @@ class BNCDE(NeuralEstimator):
             start_scale: Size of the first weights, in units of 1/√fan-in.
             start_std: Spread of the weights at the start of training, in units of the prior's.
             likelihood: `normal`, or `student_t` for outliers.
+            skewed: Noise has a std of its own below and above its centre.
             temperature: The likelihood counts 1/temperature.
             transform: Of the outcomes: `auto`, `log`, `robust` or `standard`.
             interpolation: Of the history: `hold`, `rectilinear`, `linear` or `hermite`.
@@ -131,6 +133,7 @@ class BNCDE(NeuralEstimator):
             dropout=0.0,
             start_scale=start_scale,
             posterior=posterior,
+            skewed=skewed,
         )
         training = TrainingSettings(
             steps=steps,
@@ -164,7 +167,7 @@ class BNCDE(NeuralEstimator):
             steps: Of training.
             **options: As for `BNCDE`.
         """
-        larger = {"field_widths": (128, 128), "drift_widths": (16,), "batch_size": 128, "temperature": 0.5}
+        larger = {"field_widths": (128, 128), "batch_size": 128, "temperature": 0.5}
         return cls(max_horizon, seed=seed, steps=steps, **(larger | options))
 
     @classmethod
@@ -209,6 +212,7 @@ class BNCDE(NeuralEstimator):
             readout_learning_rate=1e-3,
             schedule="constant",
             optimiser="plain",
+            skewed=False,
             kl_ramp=0.0,
             patience=10,
             fits_noise=False,

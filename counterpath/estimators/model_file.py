@@ -41,7 +41,7 @@ from counterpath.paths.tabulation import Tabulation
 from counterpath.predictive import Experience
 from counterpath.training import TrainingSettings
 
-FORMAT = 2
+FORMAT = 3
 MOST_HEADER_BYTES = 2**24
 DIGITS = 2
 KINDS: dict[str, type[NeuralEstimator]] = {"BNCDE": BNCDE, "TECDE": TECDE}

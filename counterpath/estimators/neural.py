@@ -57,6 +57,7 @@ class Architecture:
         dropout: In the head.
         start_scale: Size of the first weights of the vector fields, in units of 1/√fan-in.
         posterior: Law of the weights; None for fixed weights.
+        skewed: Whether the noise of an outcome has a std of its own on each side of its centre.
     """
 
     lookback: float | None
@@ -75,6 +76,7 @@ class Architecture:
     dropout: float
     start_scale: float
     posterior: PosteriorStart | None
+    skewed: bool = False
 
     def __post_init__(self):
         for name in ("lookback", "hidden", "cells", "plan_cells", "field_widths", "embedding_widths", "head_widths"):
@@ -196,6 +198,7 @@ class NeuralEstimator(Estimator):
             dropout=plan.dropout,
             start_scale=plan.start_scale,
             cells_per_move=max(plan.cells // MOVES, 1),
+            skewed=plan.skewed,
         )
         key = jax.random.fold_in(jax.random.key(seed), NETWORK_SEED)
         carry, plan_carry = (
@@ -232,7 +235,7 @@ class NeuralEstimator(Estimator):
             scales = self.tabulation_.scaler.variables[: centres.shape[-1]]
             if self.training.outcome_noise:
                 yield tuple(
-                    Mixture(centres[..., i].astype(np.float32), spreads[..., i].astype(np.float32), scale, noise)
+                    Mixture(centres[..., i].astype(np.float32), spreads[..., i, :].astype(np.float32), scale, noise)
                     for i, scale in enumerate(scales)
                 )
             else:
@@ -241,19 +244,23 @@ class NeuralEstimator(Estimator):
     def components(
         self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and std of the first outcome on the model's scale, for each draw of the weights."""
+        """Mean and std of the first outcome on the model's scale, for each draw of the weights.
+
+        For `student_t` the std is in units of that of the law.
+        """
         known = history.until(history.history_end)
         each = np.tile(horizons, (len(known), 1))
         centres, spreads = self._components(known, plan.resolve(known), each, draws, seed)
-        return centres[..., 0], spreads[..., 0]
+        shift, std = Noise(self.training.likelihood, STUDENT_DEGREES).moments(spreads[..., 0, :])
+        return centres[..., 0] + shift, std
 
     def _components(
         self, known: Cohort, planned: TreatmentEvents, horizons: np.ndarray, draws: int, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
         inputs, last = self._inputs(known, planned, horizons)
-        mean, std = self.posterior(draws, seed).outcomes(inputs)
+        centre, std = self.posterior(draws, seed).outcomes(inputs)
         scale = self.tabulation_.change_scale
-        return last[:, None] + scale * mean[:, :, 0], scale * std[:, :, 0]
+        return last[:, None] + scale * centre[:, :, 0], scale[:, None] * std[:, :, 0]
 
     def _inputs(self, known: Cohort, planned: TreatmentEvents, horizons: np.ndarray) -> tuple[Inputs, np.ndarray]:
         """What the network sees, and the outcomes from which it predicts the change."""

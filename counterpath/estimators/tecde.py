@@ -34,6 +34,7 @@ class TECDE(NeuralEstimator):
         embedding_widths: tuple[int, ...] = (64,),
         head_widths: tuple[int, ...] = (64,),
         start_scale: float = 0.5,
+        skewed: bool = True,
         transform: TransformName = "auto",
         interpolation: Interpolation = "hold",
         plain_path: bool = False,
@@ -68,6 +69,7 @@ class TECDE(NeuralEstimator):
             embedding_widths: Hidden layers of the embedding.
             head_widths: Hidden layers of the head.
             start_scale: Size of the first weights of the vector fields, in units of 1/√fan-in.
+            skewed: Noise has a std of its own below and above its centre.
             transform: Of the outcomes.
             interpolation: Of the history.
             plain_path: Only time, values and treatments drive the encoder, with steps of their own size.
@@ -105,6 +107,7 @@ class TECDE(NeuralEstimator):
             dropout=dropout,
             start_scale=start_scale,
             posterior=None,
+            skewed=skewed,
         )
         training = TrainingSettings(
             steps=steps,
@@ -152,6 +155,7 @@ class TECDE(NeuralEstimator):
             readout_learning_rate=1e-3,
             schedule="constant",
             optimiser="plain",
+            skewed=False,
             patience=10,
             fits_noise=False,
         )

@@ -36,29 +36,44 @@ class Perceptron(eqx.Module):
 
 
 class OutcomeHead(eqx.Module):
-    """Mean and std of the change of each outcome since it was last seen, in units of the usual change.
+    """Centre and noise of the change of each outcome since it was last seen, in units of the usual change.
+
+    Noise has a std of its own on each side of the centre, where it is skewed: a treatment that is given for the first
+    time may take much away and never adds anything.
 
     Attributes:
-        network: From Z̃ to means and stds.
+        network: From Z̃ to centres and stds.
         dropout: Probability with which a value before the last layer is left out; 0 for none.
         outcomes: Number of outcomes.
+        sides: Stds of each outcome: one for both sides, or one below and one above.
         noise_scale: Factor of each outcome's std: 1 in training, chosen on validation patients afterwards.
     """
 
     network: Perceptron
     dropout: float = eqx.field(static=True)
     outcomes: int = eqx.field(static=True)
+    sides: int = eqx.field(static=True)
     noise_scale: Float[Array, " outcomes"]
 
-    def __init__(self, hidden: int, outcomes: int, widths: tuple[int, ...], dropout: float = 0.0, *, key: PRNGKeyArray):
-        self.network = Perceptron(hidden, 2 * outcomes, widths, key=key)
+    def __init__(
+        self,
+        hidden: int,
+        outcomes: int,
+        widths: tuple[int, ...],
+        dropout: float = 0.0,
+        *,
+        skewed: bool = False,
+        key: PRNGKeyArray,
+    ):
+        self.sides = 2 if skewed else 1
+        self.network = Perceptron(hidden, (1 + self.sides) * outcomes, widths, key=key)
         self.dropout = dropout
         self.outcomes = outcomes
         self.noise_scale = jnp.ones(outcomes)
 
     def __call__(
         self, hidden: Float[Array, " hidden"], *, key: PRNGKeyArray
-    ) -> tuple[Float[Array, " outcomes"], Float[Array, " outcomes"]]:
+    ) -> tuple[Float[Array, " outcomes"], Float[Array, "outcomes sides"]]:
         """(μ, s) of the change.
 
         Args:
@@ -69,5 +84,6 @@ class OutcomeHead(eqx.Module):
         if self.dropout:
             kept = jax.random.bernoulli(key, 1 - self.dropout, signal.shape)
             signal = jnp.where(kept, signal / (1 - self.dropout), 0.0)
-        mean, raw_std = jnp.split(self.network.layers[-1](signal), 2)
-        return mean, (SMALLEST_STD + jax.nn.softplus(raw_std)) * jax.lax.stop_gradient(self.noise_scale)
+        centre, raw_std = jnp.split(self.network.layers[-1](signal), [self.outcomes])
+        std = (SMALLEST_STD + jax.nn.softplus(raw_std)).reshape(self.outcomes, self.sides)
+        return centre, std * jax.lax.stop_gradient(self.noise_scale)[:, None]

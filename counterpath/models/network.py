@@ -17,6 +17,7 @@ from counterpath.models.head import OutcomeHead, Perceptron
 from counterpath.models.inputs import Inputs
 
 Outcome = Float[Array, "draws patients cuts horizons outcomes"]
+Sides = Float[Array, "draws patients cuts horizons outcomes sides"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class NetworkSizes:
         dropout: In the head.
         start_scale: Size of the first weights of the vector fields, in units of 1/√fan-in.
         cells_per_move: Cells of a history over which the encoder's weights stay the same.
+        skewed: Whether noise has a std of its own on each side.
     """
 
     known: int
@@ -50,6 +52,7 @@ class NetworkSizes:
     dropout: float = 0.0
     start_scale: float = 1.0
     cells_per_move: int = 1
+    skewed: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,8 +186,8 @@ class NeuralCDE(eqx.Module):
         *,
         increments: Increments = "gaussian",
         dropout_keys: Key[Array, "draws patients"] | None = None,
-    ) -> tuple[Outcome, Outcome, Float[Array, ""]]:
-        """Mean and std of the change of each outcome, for many patients and draws, and the mean KL of the paths.
+    ) -> tuple[Outcome, Sides, Float[Array, ""]]:
+        """Centre and stds of the change of each outcome, for many patients and draws, and the mean KL of the paths.
 
         Args:
             inputs: Of many patients.
@@ -219,13 +222,14 @@ class NeuralCDE(eqx.Module):
         hidden: Float[Array, "draws patients cuts horizons hidden"],
         keys: Key[Array, " draws"],
         dropout_keys: Key[Array, "draws patients"] | None = None,
-    ) -> tuple[Outcome, Outcome]:
+    ) -> tuple[Outcome, Sides]:
         """The head at every state; what it drops is the draw's, or in training the patient's own."""
 
         def at_states(states, key):
             flat = states.reshape(-1, states.shape[-1])
-            mean, std = jax.vmap(lambda state: self.outcome_head(state, key=key))(flat)
-            return mean.reshape(*states.shape[:-1], -1), std.reshape(*states.shape[:-1], -1)
+            both = jax.vmap(lambda state: self.outcome_head(state, key=key))(flat)
+            centre, std = (part.reshape(*states.shape[:-1], *part.shape[1:]) for part in both)
+            return centre, std
 
         if dropout_keys is None:
             return jax.vmap(at_states)(hidden, keys)
@@ -252,7 +256,12 @@ def build_network(
         decoder_field,
         _law(decoder_field, start, sizes.start_scale, key=decoder_key),
         OutcomeHead(
-            sizes.hidden + decoder_field.carried, sizes.outcomes, sizes.head_widths, sizes.dropout, key=head_key
+            sizes.hidden + decoder_field.carried,
+            sizes.outcomes,
+            sizes.head_widths,
+            sizes.dropout,
+            skewed=sizes.skewed,
+            key=head_key,
         ),
         sizes.cells_per_move,
     )

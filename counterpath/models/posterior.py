@@ -75,13 +75,14 @@ class Posterior:
         return self._keys[jnp.minimum(start + jnp.arange(self._at_once), self.draws - 1)]
 
     def outcomes(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and std of the change of each outcome: draws × patients × cuts × horizons × outcomes.
+        """Centre and stds of the change of each outcome: draws × patients × cuts × horizons × outcomes (× sides).
 
         Shapes are padded to a few sizes, so that other numbers of patients or horizons need no new compilation.
         """
         patients, horizons = inputs.horizon_step.shape[0], inputs.horizon_step.shape[2]
-        outcomes = self.network.outcome_head.outcomes
-        result = np.empty((2, self.draws, patients, inputs.cut_step.shape[1], horizons, outcomes), dtype=np.float32)
+        head = self.network.outcome_head
+        shape = (self.draws, patients, inputs.cut_step.shape[1], horizons, head.outcomes)
+        results = [np.empty(shape, dtype=np.float32), np.empty((*shape, head.sides), dtype=np.float32)]
         host = jax.tree.map(np.asarray, inputs)
         groups = [slice(i, min(i + PATIENTS_AT_ONCE, patients)) for i in range(0, patients, PATIENTS_AT_ONCE)]
         padded = [_pad(jax.tree.map(lambda a, some=some: a[some], host)) for some in groups]
@@ -92,15 +93,16 @@ class Posterior:
             number = min(len(keys), self.draws - first_draw)
             for some, group in zip(groups, padded, strict=True):
                 both = _outcomes(self.network, group, weights, keys, self.durations, self.plan_durations)
-                kept = np.asarray(both)[:, :number, : some.stop - some.start, :, :horizons]
-                result[:, first_draw : first_draw + number, some] = kept
+                for result, part in zip(results, both, strict=True):
+                    kept = np.asarray(part)[:number, : some.stop - some.start, :, :horizons]
+                    result[first_draw : first_draw + number, some] = kept
 
         first, *others = range(0, self._path_draws, self._at_once)
         follow(first)  # alone, so that only one thread compiles
         # A CPU runs such a program on one core, as its products are small; so each core gets draws of its own.
         with ThreadPoolExecutor(os.cpu_count()) as cores:
             list(cores.map(follow, others))
-        return result[0], result[1]
+        return results[0], results[1]
 
 
 class PosteriorMixture:
@@ -164,7 +166,7 @@ def _outcomes(network, inputs, weights, keys, durations, plan_durations):
     hidden = network.hidden_of(inputs, weights, durations, plan_durations)
     if network.has_fixed_weights:
         hidden = jnp.broadcast_to(hidden, (len(keys), *hidden.shape[1:]))
-    return jnp.stack(network.read_out(hidden, keys))
+    return network.read_out(hidden, keys)
 
 
 def _pad(inputs: Inputs) -> Inputs:

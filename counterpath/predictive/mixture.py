@@ -27,13 +27,13 @@ class Mixture(Law):
 
     Attributes:
         centres: On the model's scale.
-        spreads: Scale of the noise about them, positive.
+        spreads: Scale of the noise about them, positive: below and above, or one for both.
         scale: From the outcome's unit to the model's scale.
         noise: Its law.
     """
 
     centres: Float32[np.ndarray, "draws patients horizons"]
-    spreads: Float32[np.ndarray, "draws patients horizons"]
+    spreads: Float32[np.ndarray, "draws patients horizons sides"]
     scale: Scale
     noise: Noise = field(default_factory=Noise)
     patient_axis: ClassVar = {"centres": 1, "spreads": 1}
@@ -42,13 +42,16 @@ class Mixture(Law):
     @cached_property
     def _moments(self) -> tuple[OfDraws, OfDraws]:
         """Mean and variance of the outcome, for each draw of the weights."""
-        nodes, weights = self.noise.nodes()
+        nodes, weights = self.noise.half_nodes()
         mean, variance = (np.empty(self.centres.shape) for _ in range(2))
-        for some in _chunks(self.centres.shape[1], self.centres.shape[0] * self.centres.shape[2] * len(nodes)):
-            centre, spread = (a[:, some, :, None].astype(np.float64) for a in (self.centres, self.spreads))
-            outcome = self.scale.inverse(centre + spread * nodes)
-            mean[:, some] = outcome @ weights
-            variance[:, some] = np.square(outcome - mean[:, some, :, None]) @ weights
+        for some in _chunks(self.centres.shape[1], 2 * self.centres.shape[0] * self.centres.shape[2] * len(nodes)):
+            centre, spread = (a[:, some, ..., None].astype(np.float64) for a in (self.centres, self.spreads))
+            below, above = spread[..., 0, :], spread[..., -1, :]
+            lower, upper = self.scale.inverse(centre - below * nodes), self.scale.inverse(centre + above * nodes)
+            share = (below / (below + above))[..., 0]
+            mean[:, some] = share * (lower @ weights) + (1 - share) * (upper @ weights)
+            apart = [np.square(side - mean[:, some, :, None]) @ weights for side in (lower, upper)]
+            variance[:, some] = share * apart[0] + (1 - share) * apart[1]
         return mean, variance
 
     def expected(self) -> OfDraws:
@@ -81,16 +84,15 @@ class Mixture(Law):
         found = np.empty(levels.shape)
         for some in _chunks(levels.shape[0], self.centres.shape[0] * levels.shape[1]):
             shape = found[some].shape
-            centres, spreads = (
-                a[:, some].reshape(len(self.centres), -1).astype(np.float64) for a in (self.centres, self.spreads)
-            )
+            centres = self.centres[:, some].reshape(len(self.centres), -1).astype(np.float64)
+            spreads = self.spreads[:, some].reshape(*centres.shape, -1).astype(np.float64)
             wanted = levels[some].ravel()
-            own = centres + spreads * self.noise.quantile(wanted)
-            beyond = CLOSE + 1e-6 * spreads.max(axis=0)  # so that rounding does not put the root outside
+            own = centres + self.noise.quantile(wanted, spreads)
+            beyond = CLOSE + 1e-6 * spreads.max(axis=(0, 2))  # so that rounding does not put the root outside
 
             def missed(z: np.ndarray, point: np.ndarray, centres=centres, spreads=spreads, wanted=wanted) -> np.ndarray:
                 at = point.astype(np.int64)
-                return self.noise.below((z - centres[:, at]) / spreads[:, at]).mean(axis=0) - wanted[at]
+                return self.noise.below(z - centres[:, at], spreads[:, at]).mean(axis=0) - wanted[at]
 
             root = elementwise.find_root(
                 missed,
@@ -106,8 +108,8 @@ class Mixture(Law):
         values = np.broadcast_to(value, self.centres.shape[1:])
         scaled, result = self.scale.forward(values), np.empty(values.shape)
         for some in _chunks(len(values), self.centres.shape[0] * values.shape[1]):
-            score = (scaled[some] - self.centres[:, some]) / self.spreads[:, some]
-            result[some] = self.noise.below(score.astype(np.float64)).mean(axis=0)
+            distance = scaled[some] - self.centres[:, some].astype(np.float64)
+            result[some] = self.noise.below(distance, self.spreads[:, some].astype(np.float64)).mean(axis=0)
         lowest, highest = self.scale.inverse(np.array([-np.inf, np.inf]))
         return np.where(values < lowest, 0.0, np.where(values >= highest, 1.0, result))
 
@@ -117,7 +119,7 @@ class Mixture(Law):
         shape = (number, *self.centres.shape[1:])
         order = rng.permuted(np.broadcast_to(np.arange(number)[:, None, None], shape), axis=0)
         levels = (order + rng.random(shape)) / number
-        return self.scale.inverse(self.centres[which] + self.spreads[which] * self.noise.quantile(levels))
+        return self.scale.inverse(self.centres[which] + self.noise.quantile(levels, self.spreads[which]))
 
 
 def _chunks(patients: int, values_per_patient: int) -> Iterator[slice]:

@@ -55,7 +55,7 @@ def _mixture_score(settings, targets, mean, std) -> Float[Array, " outcomes"]:
     """
     densities = log_density(settings.likelihood, targets.changes, mean, std)
     mixture = jax.nn.logsumexp(densities, axis=0) - jnp.log(len(densities))
-    anything = log_density(settings.likelihood, targets.changes, jnp.zeros(()), jnp.asarray(UNFORESEEN_STD))
+    anything = log_density(settings.likelihood, targets.changes, jnp.zeros(()), jnp.full(1, UNFORESEEN_STD))
     mixture = jnp.logaddexp(jnp.log1p(-UNFORESEEN) + mixture, jnp.log(UNFORESEEN) + anything)
     return jnp.sum(mixture * targets.shares, axis=(0, 1, 2))
 

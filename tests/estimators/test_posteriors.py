@@ -18,7 +18,7 @@ TODAY = VALIDATION.until(40.0)
 
 @pytest.fixture(scope="module")
 def mixture():
-    return small_bncde(posteriors=2, epochs=EPOCHS).fit(TRAIN, VALIDATION, progress=False)
+    return small_bncde(posteriors=2, epochs=EPOCHS, skewed=False).fit(TRAIN, VALIDATION, progress=False)
 
 
 def test_each_posterior_starts_and_ends_elsewhere(mixture):
@@ -40,7 +40,7 @@ def test_a_prediction_has_draws_of_all_posteriors(mixture):
     means, _ = mixture.components(TODAY, cp.Plan.none(), np.array([1.0]), 6, 0)
     alone = []
     for network in mixture.networks_:
-        one = small_bncde()
+        one = small_bncde(skewed=False)
         one.tabulation_, one.networks_ = mixture.tabulation_, (network,)
         alone.append(one.components(TODAY, cp.Plan.none(), np.array([1.0]), 3, 0)[0])
     apart = np.stack(alone)  # posteriors × draws × patients × horizons
@@ -65,7 +65,7 @@ def test_a_few_posteriors_are_as_far_apart_as_many_would_be(number):
 
 
 def test_models_that_train_together_are_those_that_train_alone(mixture):
-    together = [small_bncde(posteriors=2, epochs=EPOCHS, seed=seed) for seed in (0, 1)]
+    together = [small_bncde(posteriors=2, epochs=EPOCHS, seed=seed, skewed=False) for seed in (0, 1)]
     fit_members(together, [TRAIN], [VALIDATION], progress=False)
     for network, alone in zip(together[0].networks_, mixture.networks_, strict=True):
         np.testing.assert_allclose(network.encoder_law.initial_mean, alone.encoder_law.initial_mean, atol=1e-5)
@@ -75,7 +75,7 @@ def test_models_that_train_together_are_those_that_train_alone(mixture):
 
 def test_with_cohorts_of_their_own_each_mixture_fits_its_own_noise():
     other = cp.simulate_tumor_growth(30, seed=5).cohort
-    together = [small_bncde(posteriors=2, epochs=EPOCHS, seed=seed) for seed in (0, 1)]
+    together = [small_bncde(posteriors=2, epochs=EPOCHS, seed=seed, skewed=False) for seed in (0, 1)]
     fit_members(together, [TRAIN, other[:24]], [VALIDATION, other[24:]], progress=False)
     scales = [[float(n.outcome_head.noise_scale[0]) for n in model.networks_] for model in together]
     assert scales[0][0] == scales[0][1] != scales[1][0] == scales[1][1]

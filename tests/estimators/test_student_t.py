@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow  # models are compiled and trained
 
 @pytest.fixture(scope="module")
 def fitted():
-    return fit_small(small_bncde(likelihood="student_t", epochs=10))
+    return fit_small(small_bncde(likelihood="student_t", epochs=10, skewed=False))
 
 
 def test_it_learns(fitted):

@@ -10,10 +10,11 @@ HIDDEN = jnp.array([0.5, -1.0, 2.0])
 KEY = jax.random.key(0)
 
 
+@pytest.mark.parametrize("skewed", [False, True])
 @pytest.mark.parametrize("widths", [(), (6,)])
-def test_it_is_the_network_that_its_layers_spell_out(widths):
-    """Means come first, then what the stds are made of, one per outcome each."""
-    head = OutcomeHead(3, 2, widths, key=jax.random.key(1))
+def test_it_is_the_network_that_its_layers_spell_out(widths, skewed):
+    """Centres come first, then what the stds are made of: one per outcome, or one below and one above."""
+    head = OutcomeHead(3, 2, widths, skewed=skewed, key=jax.random.key(1))
     signal = np.asarray(HIDDEN)
     *inner, last = [(np.asarray(layer.weight), np.asarray(layer.bias)) for layer in head.network.layers]
     for weight, bias in inner:
@@ -22,14 +23,15 @@ def test_it_is_the_network_that_its_layers_spell_out(widths):
     raw = last[0] @ signal + last[1]
     mean, std = head(HIDDEN, key=KEY)
     np.testing.assert_allclose(mean, raw[:2], rtol=1e-5)
-    np.testing.assert_allclose(std, SMALLEST_STD + np.log1p(np.exp(raw[2:])), rtol=1e-5)
+    assert std.shape == (2, 1 + skewed)
+    np.testing.assert_allclose(std.ravel(), SMALLEST_STD + np.log1p(np.exp(raw[2:])), rtol=1e-5)
 
 
 def test_no_state_makes_the_std_smaller_than_the_smallest():
     """Nor does it stop the gradient or give it no value."""
     head = OutcomeHead(3, 1, (), key=jax.random.key(2))
     far_down = eqx.tree_at(lambda head: head.network.layers[-1].bias, head, jnp.array([0.0, -1e4]))
-    std, gradient = jax.value_and_grad(lambda hidden: far_down(hidden, key=KEY)[1][0])(HIDDEN)
+    std, gradient = jax.value_and_grad(lambda hidden: far_down(hidden, key=KEY)[1][0, 0])(HIDDEN)
     assert std == pytest.approx(SMALLEST_STD)
     assert np.isfinite(gradient).all()
 
@@ -39,12 +41,12 @@ def with_noise_scale(head, *scale):
 
 
 def test_the_noise_scale_multiplies_the_std_of_its_outcome_and_leaves_the_mean():
-    head = OutcomeHead(3, 2, (6,), key=jax.random.key(6))
+    head = OutcomeHead(3, 2, (6,), skewed=True, key=jax.random.key(6))
     np.testing.assert_array_equal(head.noise_scale, [1.0, 1.0])
     mean, std = head(HIDDEN, key=KEY)
     scaled_mean, scaled_std = with_noise_scale(head, 0.5, 1.5)(HIDDEN, key=KEY)
     np.testing.assert_array_equal(scaled_mean, mean)
-    np.testing.assert_allclose(scaled_std, std * np.array([0.5, 1.5]), rtol=1e-6)
+    np.testing.assert_allclose(scaled_std, std * np.array([[0.5], [1.5]]), rtol=1e-6)
 
 
 def test_the_noise_scale_gets_no_gradient_and_passes_that_of_the_network_on():

@@ -71,7 +71,7 @@ def worked_out():
 
 def test_it_is_the_mean_over_draws_of_the_log_density_of_each_outcome_times_its_share(worked_out):
     (mean, std, path_kl), (log_likelihood, kl), _ = worked_out
-    densities = norm.logpdf(TARGETS.changes, np.asarray(mean), np.asarray(std))
+    densities = norm.logpdf(TARGETS.changes, np.asarray(mean), np.asarray(std)[..., 0])
     assert densities.std(axis=0).max() > 0.1  # draws differ
     np.testing.assert_allclose(log_likelihood, np.sum(densities.mean(axis=0) * TARGETS.shares), rtol=1e-5)
     initial = carrying_network().initial_kl()

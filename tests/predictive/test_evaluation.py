@@ -17,7 +17,7 @@ def points(patients=2_000, elapsed=(1.0, 2.0), *, bias=0.0, spread=1.0, seed=0) 
     means = rng.normal(size=(patients, 1)) + np.zeros(len(elapsed))
     outcomes = means + rng.normal(size=means.shape)
     spreads = np.broadcast_to(np.asarray(spread, dtype=np.float32), means.shape)
-    law = Mixture((means + bias)[None].astype(np.float32), spreads[None], Scale(name="volume"))
+    law = Mixture((means + bias)[None].astype(np.float32), spreads[None, ..., None], Scale(name="volume"))
     times = np.broadcast_to(np.array(elapsed), means.shape)
     return points_of(law, np.arange(patients), times, outcomes, rng=rng)
 
@@ -129,7 +129,7 @@ def test_an_outcome_with_a_probability_of_its_own_is_still_spread_evenly():
     rng = np.random.default_rng(0)
     scale = Scale(name="volume", lower=0.0)
     centres = np.full((1, 3_000, 1), 0.43, dtype=np.float32)  # Φ(−0.43) is a third
-    law = Mixture(centres, np.ones_like(centres), scale)
+    law = Mixture(centres, np.ones_like(centres)[..., None], scale)
     outcomes = np.maximum(0.43 + rng.normal(size=(3_000, 1)), 0.0)
     found = points_of(law, np.arange(3_000), np.ones((3_000, 1)), outcomes, rng=rng)
     assert judged(found).overall.pit.p_value > 1e-3
@@ -169,7 +169,7 @@ def test_deferral_helps_where_the_model_knows_where_it_is_unsure():
     rng = np.random.default_rng(0)
     noise = np.where(np.arange(1_000) < 500, 3.0, 1.0)[:, None]
     means = np.zeros((1_000, 1), dtype=np.float32)
-    law = Mixture(means[None], noise[None].astype(np.float32), Scale(name="volume"))
+    law = Mixture(means[None], noise[None, ..., None].astype(np.float32), Scale(name="volume"))
     found = points_of(law, np.arange(1_000), np.ones((1_000, 1)), noise * rng.normal(size=(1_000, 1)), rng=rng)
     curve = judged(found).deferral
     assert curve.error[np.isclose(curve.shares, 0.5)].item() < 0.6

@@ -13,13 +13,14 @@ SCALES = {
     "log": Scale(name="y", transform=Log(foot=0.1, knee=50.0), mean=-2.0, std=1.2, lower=0.0),
     "robust": Scale(name="y", transform=Robust(centre=5.0, scale=2.0), mean=0.2, std=1.1),
 }
-NOISES = {"normal": Noise(), "student_t": Noise("student_t")}
+NOISES = {"normal": Noise(), "student_t": Noise("student_t"), "skewed": Noise(), "skewed t": Noise("student_t")}
+SIDES = {"normal": 1, "student_t": 1, "skewed": 2, "skewed t": 2}
 
 
 def mixture(scale="log", noise="normal", draws=7, patients=5, horizons=3, seed=0) -> Mixture:
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(draws, patients, horizons)).astype(np.float32)
-    spreads = rng.uniform(0.01, 0.5, size=centres.shape).astype(np.float32)
+    spreads = rng.uniform(0.01, 0.5, size=(*centres.shape, SIDES[noise])).astype(np.float32)
     return Mixture(centres, spreads, SCALES[scale], NOISES[noise])
 
 
@@ -38,14 +39,14 @@ def test_a_quantile_has_its_level_below_it(scale, noise, wanted):
 
 def test_one_component_has_its_own_quantiles():
     law = mixture(draws=1)
-    expected = law.scale.inverse(law.centres[0] + law.spreads[0] * norm.ppf(0.9))
+    expected = law.scale.inverse(law.centres[0] + law.spreads[0, ..., 0] * norm.ppf(0.9))
     np.testing.assert_allclose(law.quantile(level(0.9)), expected, rtol=1e-5)
 
 
 def test_components_far_apart_and_narrow_are_both_found():
     """Most of the line between them has no probability at all."""
     centres = np.array([[[-2.0]], [[-2.0]], [[3.0]]], dtype=np.float32)
-    law = Mixture(centres, np.full_like(centres, 1e-3), SCALES["standard"])
+    law = Mixture(centres, np.full_like(centres, 1e-3)[..., None], SCALES["standard"])
     np.testing.assert_allclose(law.quantile(level(0.5)), 3.0 - 2.0 * 2.0, atol=0.01)  # spreads are 0.002
     np.testing.assert_allclose(law.quantile(level(0.9)), 3.0 + 2.0 * 3.0, atol=0.01)  # likewise
 
@@ -54,12 +55,14 @@ def test_components_far_apart_and_narrow_are_both_found():
 @pytest.mark.parametrize("scale", SCALES)
 def test_moments_are_the_integrals(scale, noise):
     law = mixture(scale, noise, draws=2, patients=2, horizons=1)
-    density = {"normal": norm.pdf, "student_t": t(5.0).pdf}[noise]
+    density = t(5.0).pdf if NOISES[noise].kind == "student_t" else norm.pdf
     for draw, patient in np.ndindex(2, 2):
-        centre, spread = float(law.centres[draw, patient, 0]), float(law.spreads[draw, patient, 0])
+        centre, sides = float(law.centres[draw, patient, 0]), law.spreads[draw, patient, 0].astype(float)
 
-        def power(x, about, exponent, centre=centre, spread=spread):
-            return (law.scale.inverse(np.array([centre + spread * x]))[0] - about) ** exponent * density(x)
+        def power(x, about, exponent, centre=centre, sides=sides):
+            side = sides[0] if x < 0 else sides[-1]
+            outcome = law.scale.inverse(np.array([centre + side * x]))[0]
+            return (outcome - about) ** exponent * density(x) * 2 * side / (sides[0] + sides[-1])
 
         mean = quad(power, -60, 60, args=(0.0, 1), limit=500, points=(-5, 0, 5))[0]
         square = quad(power, -200, 200, args=(mean, 2), limit=500, points=(-5, 0, 5))[0]

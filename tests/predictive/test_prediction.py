@@ -20,7 +20,7 @@ def two_outcomes(patients=4, draws=20) -> Prediction:
     rng = np.random.default_rng(0)
     centres = np.arange(patients)[:, None] + 10.0 * np.array([1.0, 2.0]) + rng.normal(size=(draws, patients, 2))
     laws = (
-        Mixture(centres.astype(np.float32), np.full(centres.shape, 0.5, dtype=np.float32), Scale(name="y")),
+        Mixture(centres.astype(np.float32), np.full((*centres.shape, 1), 0.5, dtype=np.float32), Scale(name="y")),
         Draws(rng.normal(size=(50, patients, 2))),
     )
     variables = (Variable(name="y"), Variable(name="z"))

@@ -23,7 +23,7 @@ def forecast(patients, *, spread=1.0, bias=0.0, seed=0, elapsed=HORIZONS):
     means = rng.normal(size=(patients, len(elapsed)))
     outcomes = means + rng.normal(size=means.shape)
     spreads = np.broadcast_to(np.asarray(spread, dtype=np.float32), means.shape)[None]
-    law = Mixture((means + bias)[None].astype(np.float32), spreads, Scale(name="y"))
+    law = Mixture((means + bias)[None].astype(np.float32), spreads[..., None], Scale(name="y"))
     return law, outcomes, np.tile(elapsed, (patients, 1))
 
 

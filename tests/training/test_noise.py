@@ -36,7 +36,8 @@ def settings(likelihood="normal"):
 @eqx.filter_jit
 def means_and_stds(network, key):
     keys = jax.random.split(key, NOISE_DRAWS)
-    return network.outcomes(INPUTS, keys, DURATIONS, PLAN_DURATIONS)[:2]
+    centres, stds, _ = network.outcomes(INPUTS, keys, DURATIONS, PLAN_DURATIONS)
+    return centres, stds[..., 0]
 
 
 def with_std(network, *stds):
