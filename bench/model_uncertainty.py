@@ -1,7 +1,8 @@
 """Does the model know what it does not know? Its spread beside its true error, as the oracle tells it.
 
-    python -m bench.model_uncertainty fit PATIENTS [--large]    one fit, and its errors
-    python -m bench.model_uncertainty page                      docs/results/model-uncertainty.json and its page
+    python -m bench.model_uncertainty fit PATIENTS          one fit of BNCDE(), and its errors
+    python -m bench.model_uncertainty judge MODEL PATIENTS  the errors of a BNCDE.large() that bench.engine_table kept
+    python -m bench.model_uncertainty page                  docs/results/model-uncertainty.json and its page
 
 Error and spread are of the mean on the model's scale: error against the oracle's mean, spread over draws of the
 weights. They are measured where the model has learned (other patients, plans as given), for a plan that nobody got
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +50,26 @@ def situations() -> dict[str, tuple[Any, cp.Plan, Any]]:
 
 
 @app.command()
-def fit(patients: int, large: bool = False, folder: Path = Folder) -> None:
+def fit(patients: int, folder: Path = Folder) -> None:
     """Train on so many patients and measure."""
-    record = provenance(f"python -m bench.model_uncertainty fit {patients}{' --large' if large else ''}")
+    record = provenance(f"python -m bench.model_uncertainty fit {patients}")
     train = world("randomised", patients, TRAIN_SEED).cohort
     validation = world("randomised", max(patients // 10, 50), VALIDATION_SEED).cohort
-    model = (cp.BNCDE.large if large else cp.BNCDE)(5.0).fit(train, validation)
-    untrained = (cp.BNCDE.large if large else cp.BNCDE)(5.0)
-    untrained.tabulation_, untrained.schema = model.tabulation_, model.schema
-    untrained.networks_ = tuple(untrained.new_network(model.tabulation_, seed) for seed in untrained.network_seeds)
+    model = cp.BNCDE(5.0).fit(train, validation)
+    write_cell(record | {"patients": patients, "model": "BNCDE"} | measure(model), folder)
+
+
+@app.command()
+def judge(model: Path, patients: int, folder: Path = Folder) -> None:
+    """Measure a large model that was trained on so many patients."""
+    record = provenance(f"python -m bench.model_uncertainty judge {model.name} {patients}")
+    write_cell(record | {"patients": patients, "model": "BNCDE.large"} | measure(cp.load(model)), folder)
+
+
+def measure(model: Any) -> dict[str, Any]:
+    """Errors and spreads in every situation, beside those of the same networks before training."""
+    untrained = copy(model)
+    untrained.networks_ = tuple(model.new_network(model.tabulation_, seed) for seed in model.network_seeds)
     variable = model.tabulation_.scaler.variables[0]
     rows, errors, spreads = {}, [], []
     for name, (today, plan, settings) in situations().items():
@@ -80,10 +93,12 @@ def fit(patients: int, large: bool = False, folder: Path = Folder) -> None:
             row[f"{key}_over_usual"] = row[key] / usual[key]
         row["error_over_spread"] = row["error"] / row["spread"]
     ranks = spearmanr(np.concatenate(errors), np.concatenate(spreads)).statistic
-    content = record | {"patients": patients, "model": "BNCDE.large" if large else "BNCDE", "situations": rows}
-    content["rank_correlation_of_error_and_spread"] = float(ranks)
+    return {"situations": rows, "rank_correlation_of_error_and_spread": float(ranks)}
+
+
+def write_cell(content: dict[str, Any], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"{content['model']}.{patients}.json"
+    name = f"{content['model']}.{content['patients']}.json"
     (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(content, indent=2))
 
