@@ -65,6 +65,11 @@ class Support:
             "spread_rank": self.spread_rank,
         }
 
+    def at(self, chosen: slice) -> Support:
+        """At some of the horizons."""
+        of_patients = {name: values[:, chosen] for name, values in vars(self).items() if name != "of"}
+        return replace(self, of=self.of[chosen], **of_patients)
+
     def weaker(self, other: Support) -> Support:
         """What stands behind two answers that are taken together."""
         return replace(

@@ -68,30 +68,34 @@ def ask_examples(
         raise CohortError("No patient was under observation at that time, so there is nobody to show.")
     some = history.take(np.linspace(0, len(history) - 1, min(ASKED, len(history))).astype(int))
     horizons = [model.max_horizon * (i + 1) / STEPS for i in range(STEPS)]
-    some_horizons = horizons[EFFECT_STEPS]
-    first, second = plans.values()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlanWarning)  # the page says it where it stands
-        predictions = [
+        one, other = (
             model.predict(some, plan, horizons=horizons, draws=model.draws_to_judge, progress=progress)[outcome]
-            for plan in (first, second)
-        ]
-        effect = model.effect(some, first, versus=second, horizons=some_horizons, outcome=outcome, progress=progress)
-        drawn = _drawn(some, outcome, tuple(plans), predictions)
-    a, b = plans
-    return Examples((a, b), (predictions[0], predictions[1]), effect, drawn)
+            for plan in plans.values()
+        )
+        drawn = _drawn(some, outcome, plans, (one, other))
+    first, second = plans
+    return Examples((first, second), (one, other), _effect(some, plans, one, other), drawn)
 
 
-def _drawn(history: Cohort, outcome: str, names: Sequence[str], predictions: Sequence[Prediction]) -> Picture:
+def _effect(history: Cohort, plans: Mapping[str, Plan], one: Prediction, other: Prediction) -> Effect:
+    """What `model.effect` would say: both predictions have the same draws of the weights."""
+    plan, versus = plans.values()
+    draws = one.laws[0].expected()[..., EFFECT_STEPS] - other.laws[0].expected()[..., EFFECT_STEPS]
+    both = None if one.support is None or other.support is None else one.support.weaker(other.support).at(EFFECT_STEPS)
+    return Effect(history, plan, versus, one.horizons[EFFECT_STEPS], one.outcomes[0], draws, both)
+
+
+def _drawn(history: Cohort, outcome: str, plans: Mapping[str, Plan], predictions: Sequence[Prediction]) -> Picture:
     """From the one that the model is surest of to the one that it is least sure of."""
     lower, upper = predictions[0].interval(0.95)
     order = np.argsort((upper - lower)[:, -1])
     chosen = order[np.linspace(0, len(order) - 1, min(EXAMPLES, len(order))).astype(int)]
     horizons = predictions[0].horizons
     bands = []
-    for name, prediction in zip(names, predictions, strict=True):
-        assert prediction.plan is not None
+    for (name, plan), prediction in zip(plans.items(), predictions, strict=True):
         lower, upper = prediction.interval(0.95)
-        bands.append(Forecast(name, prediction.plan, horizons, lower[chosen], prediction.median[chosen], upper[chosen]))
+        bands.append(Forecast(name, plan, horizons, lower[chosen], prediction.median[chosen], upper[chosen]))
     figure = draw_forecasts(history.take(chosen), bands, back=BACK * float(horizons[-1]), outcome=outcome, columns=3)
-    return picture(figure, f"{len(chosen)} patients with their past and 95% bands under {' and '.join(names)}")
+    return picture(figure, f"{len(chosen)} patients with their past and 95% bands under {' and '.join(plans)}")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import counterpath as cp
-from counterpath.report.examples import usual_plans
+from counterpath.report.examples import ask_examples, usual_plans
 
 PLANS = {"chemotherapy twice": cp.Plan.from_text("chemotherapy@0,2"), "nothing <at all>": cp.Plan.none()}
 
@@ -103,6 +103,17 @@ def test_a_model_with_training_shows_it_and_what_supports_it(trained, tmp_path):
     assert "“no treatment”" in text
     assert "field_widths = (4,)" in text
     assert [picture["alt"] for picture in page.pictures].count("Scores by epoch of training") == 1
+
+
+def test_its_effect_is_the_models(trained):
+    model, test = trained
+    examples = ask_examples(model, test, "tumor_volume", PLANS, 50.0, progress=False)
+    one, other = PLANS.values()
+    asked = {"horizons": [1.0, 3.0, 5.0], "draws": model.draws_to_judge, "progress": False}
+    expected = model.effect(test.until(50.0), one, versus=other, **asked)
+    np.testing.assert_allclose(examples.effect.draws, expected.draws, rtol=1e-4, atol=1e-6)  # other shapes
+    np.testing.assert_array_equal(examples.effect.support.windows, expected.support.windows)
+    assert examples.effect.label == expected.label
 
 
 @pytest.fixture(scope="module")
