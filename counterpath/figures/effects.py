@@ -66,7 +66,7 @@ def draw_effects(
             axes.axhspan(low, high, color=TREATMENTS[0], alpha=0.25, lw=0)
             axes.axhline(middle, color=TREATMENTS[0], lw=1.2)
             axes.axhline(0.0, color=INK, lw=0.8, ls=(0, (3, 2)))
-            axes.set_title(f"after {horizons[i]:g} {time_unit}s")
+            axes.set_title(f"after {horizons[i]:g} {time_unit}{'' if horizons[i] == 1 else 's'}")
             if i % columns == 0:
                 axes.set_ylabel(f"change of {outcome.label}")
             axes.set_xlabel("patients, in order")
@@ -119,7 +119,7 @@ def draw_ranking(
                 axes.plot(best[lane, :, i], apart, ".", color=FAINT, ms=2.5, alpha=0.6)
             axes.set_xlim(-0.02, 1.02)
             axes.set_yticks(range(len(names)), names)
-            axes.set_title(f"after {horizons[i]:g} {time_unit}s")
+            axes.set_title(f"after {horizons[i]:g} {time_unit}{'' if horizons[i] == 1 else 's'}")
             axes.set_xlabel("probability of being best")
         every[0, 0].invert_yaxis()
         _name(figure, label)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +109,31 @@ class Evaluation:
 
     def __str__(self) -> str:
         return f"{self.model}: {self.verdict}"
+
+    def unscaled(self) -> Evaluation:
+        """The same in the outcome's own unit."""
+
+        def times(estimate: Estimate, power: int = 1) -> Estimate:
+            factor = self.scale**power
+            return replace(estimate, value=estimate.value * factor, standard_error=estimate.standard_error * factor)
+
+        def rescaled(score: Scores) -> Scores:
+            return replace(
+                score,
+                crps=times(score.crps),
+                mse=times(score.mse, 2),
+                mae=times(score.mae),
+                width={level: width * self.scale for level, width in score.width.items()},
+                interval_score=times(score.interval_score),
+            )
+
+        return replace(
+            self,
+            scores=tuple(rescaled(score) for score in self.scores),
+            overall=rescaled(self.overall),
+            subgroups=tuple(rescaled(score) for score in self.subgroups),
+            scale=1.0,
+        )
 
     @property
     def deferral(self) -> DeferralCurve:

@@ -20,7 +20,7 @@ EXAMPLES = 10
 STEPS = 5  # horizons
 EFFECT_STEPS = slice(0, None, 2)  # of them, for effects
 BACK = 3  # times the longest horizon
-ASKED = 500  # patients, for effects and support: enough for a table
+ASKED = 200  # patients, for effects and support: enough for a table
 
 
 @dataclass(frozen=True, eq=False)

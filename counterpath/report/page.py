@@ -65,6 +65,7 @@ def write_report(
     model, cohort = evaluation.estimator, evaluation.cohort
     if not isinstance(model, Estimator) or cohort is None:
         raise CohortError("This evaluation does not know its model and patients. Use the one that model.evaluate gave.")
+    evaluation, others = evaluation.unscaled(), [other.unscaled() for other in others]
     checked = cohort.check()
     asked = plans if plans is not None else usual_plans(cohort.schema) if cohort.schema.treatments else None
     examples = None if asked is None else ask_examples(model, cohort, evaluation.outcome.name, asked, at, progress)
@@ -95,7 +96,6 @@ def write_report(
         assumptions=ASSUMPTIONS,
         versions={"counterpath": __version__, "Python": platform.python_version()}
         | {name: version(name) for name in LIBRARIES},
-        number=number,
     )
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,8 +125,8 @@ def _sentences(evaluation: Evaluation, examples: Examples | None, of_data: str) 
         ("Calibration", f"{evaluation.verdict}."),
         (
             "Closeness",
-            f"The median forecast missed the outcome by {number(overall.mae.value * evaluation.scale)} {unit}".rstrip()
-            + f" on average; the 95% interval was {number(overall.width[0.95] * evaluation.scale)} {unit}".rstrip()
+            f"The median forecast missed the outcome by {number(overall.mae.value)} {unit}".rstrip()
+            + f" on average; the 95% interval was {number(overall.width[0.95])} {unit}".rstrip()
             + " wide for the median forecast.",
         ),
         (

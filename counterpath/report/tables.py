@@ -106,7 +106,7 @@ def support_table(plans: dict[str, Support], horizons: Sequence[float], time_uni
             rows.append(
                 (
                     name,
-                    f"{horizon:g} {time_unit}s",
+                    f"{horizon:g} {time_unit}{'' if horizon == 1 else 's'}",
                     *(f"{count:,} ({count / patients:.0%})" for count in counts),
                     f"{int(support.dose_outside[:, i].sum()):,}",
                 )

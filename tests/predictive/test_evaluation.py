@@ -2,6 +2,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import counterpath as cp
 from counterpath.cohort import CohortError, Variable
 from counterpath.cohort.scaling import Scale
 from counterpath.metrics import Estimate, crps_normal_mixture
@@ -185,3 +186,14 @@ def test_nothing_to_judge_is_an_error():
     empty = points(5).keep(np.zeros(10, dtype=bool))
     with pytest.raises(CohortError, match="nothing to judge"):
         judged(empty)
+
+
+def test_without_its_scale_an_evaluation_is_the_one_in_the_outcomes_unit():
+    cohort = cp.load_tumor_growth(40, seed=0)
+    model = cp.LastValue(max_horizon=5.0).fit(cohort)
+    scaled, plain = (model.evaluate(cohort, by="subgroup", scale=s, progress=False) for s in (4.0, 1.0))
+    found, expected = scaled.unscaled().to_frame(), plain.to_frame()
+    assert scaled.unscaled().scale == 1.0
+    for name in expected.columns:
+        if expected[name].dtype.is_numeric():
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, err_msg=name)

@@ -1,3 +1,4 @@
+import json
 import os
 import random
 import signal
@@ -13,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 from small_models import fit_small, leaves_of, small_study, small_tecde
 
 from counterpath.estimators import joint_fit
-from counterpath.training import CheckpointError, checkpoint
+from counterpath.training import CheckpointError, checkpoint, loop
 
 pytestmark = pytest.mark.slow  # models are compiled and trained
 
@@ -23,7 +24,7 @@ class InterruptionError(Exception):
 
 
 def small_model(**options):
-    """Sixty epochs, of which every second is scored and kept."""
+    """Sixty epochs, of which every sixth is scored and kept."""
     return small_tecde(**({"epochs": 60} | options))
 
 
@@ -52,9 +53,9 @@ def uninterrupted():
 
 @pytest.fixture
 def half(tmp_path, interrupt):
-    """The checkpoint of a run that stopped after 15 of its 60 epochs, one after it was last kept."""
+    """The checkpoint of a run that stopped after 13 of its 60 epochs, one after it was last kept."""
     file = tmp_path / "run.safetensors"
-    interrupt(15)
+    interrupt(13)
     with pytest.raises(InterruptionError):
         fit_small(small_model(), checkpoint=file)
     interrupt(None)
@@ -68,6 +69,20 @@ def assert_same_run(ours, theirs):
 
 
 # Taken up again
+
+
+def test_little_is_lost_where_scores_are_far_apart(tmp_path, interrupt, monkeypatch):
+    """Whenever so many seconds have passed, the run is kept without a score."""
+    kept = {}
+    for seconds in (1e9, 0.0):
+        monkeypatch.setattr(loop, "AT_MOST_LOST", seconds)
+        interrupt(10)
+        file = tmp_path / f"{seconds}.safetensors"
+        with pytest.raises(InterruptionError):
+            fit_small(small_model(), checkpoint=file)
+        with checkpoint.safe_open(file, framework="numpy") as run:
+            kept[seconds] = json.loads(run.metadata()["run"])["epoch"]
+    assert kept == {1e9: 6, 0.0: 10}
 
 
 def test_a_run_that_was_interrupted_twice_ends_in_the_same_bits(half, interrupt, uninterrupted):
