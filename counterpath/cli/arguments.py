@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from counterpath.cohort import Cohort, Plan
     from counterpath.estimators import Estimator
 
-STEPS = 5  # horizons, where none are asked for
-
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `counterpath fit` wrote.")]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Patients, as `counterpath check` reads them.")]
 At = Annotated[
@@ -26,8 +24,9 @@ Horizons = Annotated[
 ]
 Patients = Annotated[str | None, typer.Option(help="Only these, such as A12,B7. Default: all.")]
 DropEnded = Annotated[bool, typer.Option("--drop-ended", help="Leave out who was not under observation at that time.")]
+Outcome = Annotated[str | None, typer.Option(help="Which, where there are several. Default: the first.")]
 Draws = Annotated[int, typer.Option(min=2, help="Of what the model does not know.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same draws.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same draws.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
 
 PLAN = "A file (CSV, Parquet, JSON), 'none', 'continued', 'observed', or a line such as 'chemotherapy=5@0,2,4'."
@@ -43,14 +42,17 @@ def load_both(model: Path, folder: Path, voice: Voice) -> tuple[Estimator, Cohor
     return fitted, cohort
 
 
-def as_known(cohort: Cohort, at: str | None, patients: str | None, *, drop_ended: bool) -> Cohort:
+def as_known(cohort: Cohort, at: str | None, patients: str | None, voice: Voice, *, drop_ended: bool) -> Cohort:
     """The patients who are asked about, as they are known at that time."""
     chosen = cohort
     if patients is not None:
         known = dict(zip(cohort.patients.cast(str), cohort.patients, strict=True))
         chosen = cohort[[known.get(name, name) for name in (part.strip() for part in patients.split(","))]]
     time: Any = chosen.history_end if at is None else read_time(at)
-    return chosen.until(time, ended="drop" if drop_ended else "error")
+    known = chosen.until(time, ended="drop" if drop_ended else "error")
+    if len(known) < len(chosen):
+        voice.say(f"{len(chosen) - len(known):,} patients were not under observation at that time.")
+    return known
 
 
 def read_plan(text: str, cohort: Cohort) -> Plan:
@@ -70,7 +72,7 @@ def read_plan(text: str, cohort: Cohort) -> Plan:
 def read_horizons(text: str | None, model: Estimator) -> list[float]:
     """Numbers with commas between them; default: even steps up to the longest."""
     if text is None:
-        return [model.max_horizon * (i + 1) / STEPS for i in range(STEPS)]
+        return model.even_horizons()
     return read_numbers(text, "--horizons")
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from counterpath.cli.voice import speaking
+
 if TYPE_CHECKING:
     from counterpath.cohort import CheckReport, Cohort, CohortError, Finding
 
@@ -43,24 +45,26 @@ def check(
 
     Example: `counterpath check --draft ward/ --outcome pressure`, read ward/schema.toml, then `counterpath check ward/`
     """
-    from counterpath.cohort import CohortError, draft_schema, read_cohort
+    with speaking(quiet=quiet, as_json=as_json):
+        from counterpath.cohort import CohortError, draft_schema, read_cohort
 
-    try:
-        if draft:
-            path = draft_schema(folder, outcome=outcome)
-            typer.echo(f"Wrote {path}. Read it once, mend what is wrong, then: counterpath check {folder}")
-            return
-        if outcome is not None:
-            raise typer.BadParameter("--outcome goes with --draft; later it stands in schema.toml.")
-        with warnings.catch_warnings(record=True) as raised:
-            warnings.simplefilter("always")  # those of a repair are findings of the report
-            cohort = read_cohort(folder)
-        report = _with_zones(cohort.check(lookback=lookback, cells=cells), raised)
-    except CohortError as error:
-        _refuse(error, as_json=as_json)
-        raise typer.Exit(NOT_READY) from None
-    _show(cohort, report, as_json=as_json, quiet=quiet)
-    raise typer.Exit(READY if report.ok else NOT_READY)
+        try:
+            if draft:
+                path = draft_schema(folder, outcome=outcome)
+                said = f"Wrote {path}. Read it once, mend what is wrong, then: counterpath check {folder}"
+                typer.echo(json.dumps({"result": said, "schema": str(path)}, indent=2) if as_json else said)
+                return
+            if outcome is not None:
+                raise typer.BadParameter("--outcome goes with --draft; later it stands in schema.toml.")
+            with warnings.catch_warnings(record=True) as raised:
+                warnings.simplefilter("always")  # those of a repair are findings of the report
+                cohort = read_cohort(folder)
+            report = _with_zones(cohort.check(lookback=lookback, cells=cells), raised)
+        except CohortError as error:
+            _refuse(error, as_json=as_json)
+            raise typer.Exit(NOT_READY) from None
+        _show(cohort, report, as_json=as_json, quiet=quiet)
+        raise typer.Exit(READY if report.ok else NOT_READY)
 
 
 def _with_zones(report: CheckReport, raised: list[warnings.WarningMessage]) -> CheckReport:
@@ -88,7 +92,12 @@ def _refuse(error: CohortError, *, as_json: bool) -> None:
     from counterpath.cohort import CohortError
 
     if as_json:
-        typer.echo(json.dumps({"verdict": "Not ready.", "findings": [asdict(f) for f in error.findings]}, indent=2))
+        typer.echo(
+            json.dumps(
+                {"error": str(error), "verdict": "Not ready.", "findings": [asdict(f) for f in error.findings]},
+                indent=2,
+            )
+        )
     else:
         said = CohortError([_for_a_folder(finding) for finding in error.findings])
         typer.secho(str(said), err=True, fg=typer.colors.RED)

@@ -15,6 +15,7 @@ from counterpath.cli.arguments import (
     Folder,
     Horizons,
     ModelFile,
+    Outcome,
     Overwrite,
     Patients,
     Seed,
@@ -37,6 +38,7 @@ def effect(
         Literal["lower", "higher"] | None, typer.Option(help="Which outcomes are; adds the probability of benefit.")
     ] = None,
     margin: Annotated[float, typer.Option(min=0.0, help="The smallest gain that counts as one.")] = 0.0,
+    outcome: Outcome = None,
     by: Annotated[str | None, typer.Option(help="A static covariate: mean effects of its groups.")] = None,
     at: At = None,
     horizons: Horizons = None,
@@ -59,10 +61,11 @@ def effect(
         may_write(plot, overwrite=overwrite, suffixes=PICTURES)
         fitted, cohort = load_both(model, folder, voice)
         found = fitted.effect(
-            as_known(cohort, at, patients, drop_ended=drop_ended),
+            as_known(cohort, at, patients, voice, drop_ended=drop_ended),
             read_plan(plan, cohort),
             versus=read_plan(versus, cohort),
             horizons=read_horizons(horizons, fitted),
+            outcome=outcome,
             draws=draws,
             seed=seed,
             progress=voice.shows_progress,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from counterpath.cli.arguments import At, ModelFile, Overwrite, Seed, load_both, read_numbers, read_time
+from counterpath.cli.arguments import DropEnded, ModelFile, Outcome, Overwrite, Seed, load_both, read_numbers, read_time
 from counterpath.cli.output import first_rows, may_write, replacing, write_frame
 from counterpath.cli.predict import PICTURES
 from counterpath.cli.voice import AsJson, Quiet, speaking
@@ -18,10 +18,14 @@ SHOWN = ("subgroup", "bin", "outcomes", "patients", "crps", "mae_of_median", "co
 def evaluate(
     model: ModelFile,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Patients that the model has not seen.")],
-    at: At = None,
+    at: Annotated[
+        str | None, typer.Option(help="One moment, as for predict. Default: some records of each patient.")
+    ] = None,
+    drop_ended: DropEnded = False,
     horizons: Annotated[
         str | None, typer.Option(help="Such as 1,3,5. Default: whenever an outcome was recorded.")
     ] = None,
+    outcome: Outcome = None,
     by: Annotated[str | None, typer.Option(help="A static covariate: scores of its groups too.")] = None,
     cuts: Annotated[int, typer.Option(min=1, help="Without --at: forecasts per patient, at most.")] = 5,
     to: Annotated[Path | None, typer.Option(help="Write all scores here, as CSV, Parquet or JSON.")] = None,
@@ -43,7 +47,9 @@ def evaluate(
             cohort,
             at=None if at is None else read_time(at),
             horizons=None if horizons is None else read_numbers(horizons, "--horizons"),
+            outcome=outcome,
             by=by,
+            ended="drop" if drop_ended else "error",
             cuts=cuts,
             seed=seed,
             progress=voice.shows_progress,

@@ -22,8 +22,9 @@ def fit(
         float | None, typer.Option(help="The longest time ahead that will be asked about, in the folder's unit.")
     ] = None,
     model: Annotated[
-        str, typer.Option(help="BNCDE, BNCDE.large (for a GPU), BNCDE.paper, TECDE or TECDE.paper.")
-    ] = "BNCDE",
+        str | None,
+        typer.Option(help="BNCDE (the default), BNCDE.large (for a GPU), BNCDE.paper, TECDE or TECDE.paper."),
+    ] = None,
     validation: Annotated[
         Path | None, typer.Option(help="Patients who decide when to stop. Default: some of the folder's.")
     ] = None,
@@ -31,7 +32,7 @@ def fit(
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print such a file with every setting, and stop.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="Of everything random.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of everything random.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Of training; fewer for a first try.")] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -55,16 +56,16 @@ def fit(
 
 
 def _configuration(
-    config: Path | None, model: str, max_horizon: float | None, seed: int | None, steps: int | None
+    config: Path | None, model: str | None, max_horizon: float | None, seed: int | None, steps: int | None
 ) -> Configuration:
     from counterpath.estimators import Configuration
 
-    if config is not None and max_horizon is not None:
-        raise typer.BadParameter("Give --config or --max-horizon, not both: the file has one.")
+    if config is not None and (max_horizon is not None or model is not None):
+        raise typer.BadParameter("Give --config or --model and --max-horizon, not both: the file has them.")
     if config is not None:
         asked = Configuration.read(config)
     elif max_horizon is not None:
-        asked = Configuration.of(model, max_horizon)
+        asked = Configuration.of(model or "BNCDE", max_horizon)
     else:
         raise typer.BadParameter("How far ahead will be asked? Give --max-horizon, in the folder's unit of time.")
     given = {name: value for name, value in (("seed", seed), ("steps", steps)) if value is not None}

@@ -54,7 +54,7 @@ def predict(
         may_write(plot, overwrite=overwrite, suffixes=PICTURES)
         fitted, cohort = load_both(model, folder, voice)
         prediction = fitted.predict(
-            as_known(cohort, at, patients, drop_ended=drop_ended),
+            as_known(cohort, at, patients, voice, drop_ended=drop_ended),
             read_plan(plan, cohort),
             horizons=read_horizons(horizons, fitted),
             draws=draws,

@@ -13,7 +13,7 @@ from counterpath.cli.voice import AsJson, Quiet, speaking
 def simulate(
     folder: Annotated[Path, typer.Argument(help="Where the tables go; it must not exist yet.")],
     patients: Annotated[int, typer.Option(help="How many.")] = 1_000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same study.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same study.")] = 0,
     assignment: Annotated[
         str, typer.Option(help="randomised, arms, confounded, or 'hidden confounding'.")
     ] = "randomised",
@@ -30,6 +30,8 @@ def simulate(
     with speaking(quiet=quiet, as_json=as_json) as voice:
         from counterpath.simulators import load_tumor_growth
 
+        if folder.exists():
+            raise FileExistsError(f"{folder} is there already. Choose another name.")
         wanted = cast(Any, assignment)  # the simulator lists what there is
         cohort = load_tumor_growth(patients, seed=seed, assignment=wanted, continuous=continuous)
         cohort.save(folder)

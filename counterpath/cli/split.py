@@ -14,7 +14,7 @@ from counterpath.cli.voice import AsJson, Quiet, speaking
 def split(
     folder: Folder,
     parts: Annotated[list[str], typer.Argument(metavar="PART=SHARE…", help="New folders and their shares, sum 1.")],
-    seed: Annotated[int, typer.Option(help="The same seed gives the same parts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same parts.")] = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -26,6 +26,8 @@ def split(
         from counterpath.cohort import read_cohort
 
         shares = dict(_part(part) for part in parts)
+        if len(shares) < len(parts):
+            raise typer.BadParameter("Two parts have one name.")
         for path in shares:
             if path.exists():
                 raise FileExistsError(f"{path} is there already. Choose another name.")
@@ -42,6 +44,8 @@ def split(
 def _part(text: str) -> tuple[Path, float]:
     name, _, share = text.rpartition("=")
     try:
-        return Path(name or share), float(share)
+        if name:
+            return Path(name), float(share)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a folder and its share, such as tumours-test=0.2.") from None
+        pass
+    raise typer.BadParameter(f"{text!r} is not a folder and its share, such as tumours-test=0.2.")

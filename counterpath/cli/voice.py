@@ -1,8 +1,10 @@
-"""How a command speaks: results on stdout, everything else on stderr, errors in plain words with an exit code."""
+"""How a command speaks: what it found on stdout, progress, warnings and errors on stderr, with an exit code."""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +17,11 @@ REFUSED, INTERRUPTED = 1, 130  # besides 0 for done and 2 for a command that can
 
 # What a message says to somebody who writes Python, and the same for a shell.
 IN_SHELL = {
-    "pass ended='drop'": "add --drop-ended",
-    " See effect.support.": " See the column support.",
-    "cohort.check()": "counterpath check",
+    r"pass ended='drop'": "add --drop-ended",
+    r" See effect\.support\.": " See the column support.",
+    r"cohort\.check\(\)": "counterpath check",
+    r"Fit \w+\(max_horizon=…\) for longer ones": "Fit with a longer --max-horizon for longer ones",
+    r"Read their tables with like=train\.": "Copy levels and treatments from the training folder's schema.toml.",
 }
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, and as little else as may be.")]
@@ -58,7 +62,8 @@ class Voice:
     def result(self, headline: str, **content: Any) -> None:
         """What the command found: one line, or an object that has it as `result`."""
         if self.as_json:
-            typer.echo(json.dumps({"result": headline, **content, "warnings": self.warned}, indent=2, default=str))
+            said = _finite({"result": headline, **content, "warnings": self.warned})
+            typer.echo(json.dumps(said, indent=2, default=str, allow_nan=False))
         else:
             typer.echo(headline)
 
@@ -90,9 +95,18 @@ def speaking(*, quiet: bool, as_json: bool) -> Iterator[Voice]:
         _refuse(_for_a_shell(str(error)), as_json)
 
 
+def _finite(content: Any) -> Any:
+    """JSON has no NaN and no infinity; null says that there is no number."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
 def _for_a_shell(text: str) -> str:
     for python, shell in IN_SHELL.items():
-        text = text.replace(python, shell)
+        text = re.sub(python, shell, text)
     return text
 
 

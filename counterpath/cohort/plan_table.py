@@ -22,7 +22,7 @@ def read_plan_table(table: Any, *, patient: str, time_unit: TimeUnit | None) -> 
         path = Path(table)
         if path.suffix == ".json":
             return Plan.from_json(path.read_text(encoding="utf-8"))
-        table = pl.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, patient)
+        table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, patient)
     frame, _ = to_polars(table, "plan")
     start = "start" if "start" in frame.columns else "time"
     for column in ("treatment", start):
@@ -70,6 +70,13 @@ def write_plan_table(plan: Plan) -> pl.DataFrame:
     if not rows:
         frame = frame.select(pl.col("treatment").cast(pl.String), pl.col("start").cast(pl.Float64))
     return frame.select(c for c in frame.columns if frame[c].null_count() < max(len(rows), 1))
+
+
+def _read_parquet(path: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        raise PlanError(f"{path} cannot be read as a plan: {str(error).splitlines()[0]}") from error
 
 
 def _read_csv(path: Path, patient: str) -> pl.DataFrame:

@@ -56,6 +56,10 @@ class Answers(ABC):
         """How many of the cohort's outcomes the model predicts, from the first on."""
         return 1
 
+    def even_horizons(self, number: int = 5) -> list[float]:
+        """So many, in even steps up to the longest."""
+        return np.linspace(0.0, self.max_horizon, number + 1)[1:].tolist()
+
     @abstractmethod
     def fit(self: Fitted, train: Cohort, validation: Cohort | None = None) -> Fitted:
         """Learn from training patients; `validation` is for choices, never for learning."""

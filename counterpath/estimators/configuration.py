@@ -60,7 +60,7 @@ class Configuration(Strict):
     settings: dict[str, Any] = Field(default_factory=dict)
 
     @classmethod
-    def of(cls, preset: str, max_horizon: float, *, ensemble: int = 1, **settings: Any) -> Configuration:
+    def of(cls, preset: str, max_horizon: float) -> Configuration:
         """That of a named model, such as `BNCDE.large`, in full."""
         if preset not in PRESETS:
             raise ConfigurationError(f"{preset!r} is no model. {did_you_mean(preset, PRESETS)}")
@@ -68,8 +68,7 @@ class Configuration(Strict):
         return cls(
             model=type(made).__name__,  # type: ignore[arg-type]  # all presets are of MODELS
             max_horizon=max_horizon,
-            ensemble=ensemble,
-            settings=made.parameters | settings,
+            settings=made.parameters,
         )
 
     @classmethod
@@ -83,6 +82,11 @@ class Configuration(Strict):
             raise ConfigurationError(f"{path} is not TOML: {error}.") from error
         read = _validated(cls, content, path, text, section="")
         _validated(_settings_of(read.model), read.settings, path, text, section="settings")
+        try:
+            read.build()
+        except ConfigurationError as error:  # it begins with the setting's name
+            line = _line_of(text, "settings", str(error).partition("=")[0])
+            raise ConfigurationError(f"{path}{f', line {line}' if line else ''}: {error}") from error
         return read
 
     def build(self) -> Estimator:
@@ -155,6 +159,8 @@ def _line_of(text: str, section: str, name: str) -> int | None:
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line):
             now = header[1]
+            if not section and now == name:
+                return number
         elif now == section and re.match(rf"\s*[\"']?{re.escape(name)}[\"']?\s*=", line):
             return number
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -38,6 +38,7 @@ class Estimator(Answers):
         outcome: str | None = None,
         by: str | Mapping[str, Bool[np.ndarray, " patients"]] | None = None,
         truth: Float64[np.ndarray, "patients horizons"] | None = None,
+        ended: Literal["error", "drop"] = "error",
         cuts: int = 5,
         scale: float = 1.0,
         draws: int | None = None,
@@ -54,6 +55,7 @@ class Estimator(Answers):
             outcome: Which; default: the first.
             by: Subgroups: a static covariate, or a mask of patients for each name.
             truth: Where a simulator knows it for everybody; needs `at` and `horizons`. Default: what was recorded.
+            ended: With `at`: what to do with patients who were not under observation then.
             cuts: Where `at` is not given: predictions per patient, at most.
             scale: Divide outcomes by this, such as the training patients' standard deviation.
             draws: As for `predict`; default: enough for the model.
@@ -69,12 +71,14 @@ class Estimator(Answers):
         number = self.draws_to_judge if draws is None else draws
         rng = np.random.default_rng(seed)
         parts = []
-        for history in [cohort.until(at)] if at is not None else histories_along(cohort, self.max_horizon, cuts):
+        histories = [cohort.until(at, ended=ended)] if at is not None else None
+        for history in histories or histories_along(cohort, self.max_horizon, cuts):
             if asked is None:
                 elapsed, outcomes = later_outcomes(cohort, history, self.max_horizon, which)
             else:
                 elapsed = np.tile(asked, (len(history), 1))
-                outcomes = recorded_outcomes(cohort, history, asked, which) if truth is None else truth
+                known = None if truth is None else truth[cohort.positions(history.patients)]
+                outcomes = recorded_outcomes(cohort, history, asked, which) if known is None else known
             if np.isnan(outcomes).all():
                 continue
             laws = self._laws_of_all(history, Plan.observed(cohort), elapsed, number, seed, progress)

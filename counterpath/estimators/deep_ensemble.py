@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from counterpath.cohort import Cohort, CohortError, Plan
 from counterpath.estimators.contract import Estimator
@@ -32,6 +33,7 @@ class DeepEnsemble(Estimator):
             raise CohortError(f"members={members} is no ensemble. Use 2 or more.")
         self.model = model
         self.members = members
+        self.seed = model.seed
         self.max_horizon = model.max_horizon
         self.draws_to_judge = model.draws_to_judge
 
@@ -49,9 +51,29 @@ class DeepEnsemble(Estimator):
         self.take(made)
         return self
 
+    def __repr__(self) -> str:
+        return f"DeepEnsemble({self.model!r}, members={self.members})"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Of each member, and how many there are."""
+        return {"members": self.members, **getattr(self.model, "parameters", {})}
+
+    @property
+    def history_(self) -> pl.DataFrame:
+        """Of all members, one after the other, as if they were posteriors of one model."""
+        parts, first = [], 0
+        for own in (member.history_ for member in self.members_ if isinstance(member, NeuralEstimator)):
+            parts.append(own.with_columns(pl.col("posterior") + first))
+            first += own["posterior"].n_unique()
+        if not parts:
+            raise AttributeError("Members of this ensemble were not trained in epochs.")
+        return pl.concat(parts)
+
     def take(self, members: list[Estimator]) -> None:
         """Members share what they learned from; how sure each is by itself says nothing of all together."""
         self.members_ = members
+        self.seed = members[0].seed // MOST_NETWORKS
         self.schema = members[0].schema
         own = members[0].experience_
         self.experience_ = None if own is None else replace(own, usual_spread=None)

@@ -114,6 +114,8 @@ class NeuralEstimator(Estimator):
         posteriors: int,
         validation_share: float,
     ):
+        if seed < 0:
+            raise CohortError(f"seed={seed} is negative. Use 0 or more.")
         if posteriors < 1:
             raise CohortError(f"posteriors={posteriors} is not a number of posteriors. Use 1 or more.")
         if not (np.isfinite(max_horizon) and max_horizon > 0):

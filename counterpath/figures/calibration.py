@@ -14,6 +14,7 @@ from counterpath.figures.style import FAINT, INK, OUTCOME, TREATMENTS, house_sty
 from counterpath.metrics import DeferralCurve
 
 PIT_BINS = 20
+BESIDE = 0.07  # of a bin: levels do not hide each other
 SHOWN = (0.2, 0.9985)  # coverage beyond is drawn at the edge
 
 
@@ -58,12 +59,13 @@ def draw_calibration(
 def _draw_coverage(axes: Axes, bins: Sequence[str], coverage: Mapping[float, Sequence[tuple[float, float]]]) -> None:
     place = np.arange(len(bins))
     colours = (*TREATMENTS[:3], OUTCOME)
-    for (level, shares), colour in zip(coverage.items(), colours, strict=True):
+    for i, ((level, shares), colour) in enumerate(zip(coverage.items(), colours, strict=True)):
         share, error = np.array(shares).T
         reach = 1.96 * np.where(np.isfinite(error), error, 0.0)
         ends = np.clip([share - reach, share, share + reach], *SHOWN)
         axes.axhline(level, color=colour, lw=0.8, ls=(0, (3, 2)))
-        axes.errorbar(place, ends[1], np.diff(ends, axis=0), fmt="o", ms=4, color=colour, capsize=3)
+        beside = place + BESIDE * (i - 1.5)
+        axes.errorbar(beside, ends[1], np.diff(ends, axis=0), fmt="o", ms=4, color=colour, capsize=3)
     axes.set_xticks(place, bins, fontsize=8)
     axes.set_yscale("logit")  # so that 95 and 99% are told apart
     axes.set_ylim(*SHOWN)

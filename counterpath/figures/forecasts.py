@@ -17,6 +17,7 @@ from counterpath.cohort import Cohort, CohortError, Plan
 from counterpath.figures.style import FAINT, INK, TREATMENTS, house_style
 
 PLAN_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+PLAN_LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))  # told apart in print as well
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +75,8 @@ def draw_forecasts(
         for i in range(len(history)):
             axes = figure.add_subplot(cells[divmod(i, columns)])
             _draw_past(axes, history[i : i + 1], column, back)
-            for forecast, colour in zip(forecasts, PLAN_COLOURS, strict=False):
-                _draw_band(axes, history, i, column, forecast, colour)
+            for number, forecast in enumerate(forecasts):
+                _draw_band(axes, history, i, column, forecast, number % len(PLAN_COLOURS))
             low, high = axes.get_ylim()
             axes.set_ylim(low - 0.18 * (high - low), high)  # room for the doses
             axes.set_xlim(-1.03 * back, 1.05 * max(float(forecast.elapsed.max()) for forecast in forecasts))
@@ -103,14 +104,15 @@ def _draw_past(axes: Axes, patient: Cohort, column: int, back: float) -> None:
         _mark(axes, given, code)
 
 
-def _draw_band(axes: Axes, history: Cohort, i: int, column: int, forecast: Forecast, colour: str) -> None:
+def _draw_band(axes: Axes, history: Cohort, i: int, column: int, forecast: Forecast, number: int) -> None:
     last = history[i : i + 1].records
     # The band starts at the last value, if that was seen just now.
     now = [last.values[-1, column]] if last.times[-1] == history.history_end[i] else []
     elapsed = np.append(np.zeros(len(now)), forecast.elapsed)
     lower, median, upper = (np.append(now, part[i]) for part in (forecast.lower, forecast.median, forecast.upper))
+    colour = PLAN_COLOURS[number]
     axes.fill_between(elapsed, lower, upper, color=colour, alpha=0.22, lw=0)
-    axes.plot(elapsed, median, "-", color=colour, lw=1.6)
+    axes.plot(elapsed, median, ls=PLAN_LINES[number], color=colour, lw=1.6)
     planned = forecast.plan.resolve(history[i : i + 1])
     for code, _ in enumerate(history.schema.treatments):
         given = planned.start[(planned.treatment == code) & (planned.start <= elapsed[-1])]
@@ -136,8 +138,9 @@ def _mark(axes: Axes, times: np.ndarray, code: int, edge: str | None = None) -> 
 
 def _legend(history: Cohort, forecasts: Sequence[Forecast]) -> list[Line2D | Patch]:
     handles: list[Line2D | Patch] = [Line2D([], [], color=INK, marker="o", ms=4, lw=0, label="seen")]
-    for forecast, colour in zip(forecasts, PLAN_COLOURS, strict=False):
-        handles.append(Patch(color=colour, alpha=0.5, label=f"{forecast.label}: median and {forecast.level:.0%}"))
+    for number, forecast in enumerate(forecasts):
+        look = {"color": PLAN_COLOURS[number % len(PLAN_COLOURS)], "ls": PLAN_LINES[number % len(PLAN_LINES)]}
+        handles.append(Line2D([], [], lw=1.6, label=f"{forecast.label}: median and {forecast.level:.0%}", **look))
     for code, treatment in enumerate(history.schema.treatments):
         colour = TREATMENTS[(code + 3) % len(TREATMENTS)]
         handles.append(Line2D([], [], color=colour, marker="v", ls="", label=treatment.label))

@@ -13,24 +13,28 @@ from counterpath.figures.style import INK, OUTCOME, TREATMENTS, house_style
 SHOWN = 0.1  # the first of so large a share of epochs would hide all that follows
 
 
-def draw_training(history: pl.DataFrame, *, path: str | PathLike[str] | None = None) -> Figure:
+def draw_training(
+    history: pl.DataFrame, *, counts_from: float = 0.0, path: str | PathLike[str] | None = None
+) -> Figure:
     """Draw both curves of every posterior.
 
     Args:
         history: A row per epoch and posterior, as `model.history_` has them.
+        counts_from: Share of the epochs before which no state is kept, such as while the KL comes in.
         path: Write the picture to this file too.
     """
     with house_style():
         figure = Figure(figsize=(7.6, 2.9), layout="constrained")
         axes = figure.subplots()
+        epochs = history.select(pl.col("epoch").max()).item()
         for own in history.partition_by("posterior", maintain_order=True):
             axes.plot(own["epoch"], own["log_likelihood"], color=OUTCOME, lw=0.9, alpha=0.6)
-            scored = own.drop_nulls("validation")
+            scored = own.drop_nulls("validation").drop_nans("validation")
             axes.plot(scored["epoch"], scored["validation"], "o-", color=TREATMENTS[0], lw=1.2, ms=2.8)
-            best = scored.sort("validation", nulls_last=False).tail(1)
+            best = scored.filter(pl.col("epoch") >= counts_from * epochs).sort("validation").tail(1)
             axes.plot(best["epoch"], best["validation"], "o", mfc="none", mec=INK, ms=8)
         late = history.filter(pl.col("epoch") > SHOWN * pl.col("epoch").max())
-        shown = pl.concat([late["log_likelihood"], late["validation"]]).drop_nulls().to_numpy()
+        shown = pl.concat([late["log_likelihood"], late["validation"]]).drop_nulls().drop_nans().to_numpy()
         low, high = shown.min(), shown.max()
         axes.set_ylim(low - 0.08 * (high - low) - 1e-9, high + 0.08 * (high - low) + 1e-9)
         axes.set_xlabel("epoch")

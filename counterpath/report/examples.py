@@ -32,12 +32,14 @@ class Examples:
         predictions: Of all patients, under each plan.
         effect: Of the one against the other.
         picture: Of some patients.
+        absent: How many were not under observation when the plans were asked about.
     """
 
     names: tuple[str, str]
     predictions: tuple[Prediction, Prediction]
     effect: Effect
     picture: Picture
+    absent: int = 0
 
 
 def usual_plans(schema: Schema) -> dict[str, Plan]:
@@ -67,7 +69,7 @@ def ask_examples(
     if not len(history):
         raise CohortError("No patient was under observation at that time, so there is nobody to show.")
     some = history.take(np.linspace(0, len(history) - 1, min(ASKED, len(history))).astype(int))
-    horizons = [model.max_horizon * (i + 1) / STEPS for i in range(STEPS)]
+    horizons = model.even_horizons(STEPS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlanWarning)  # the page says it where it stands
         one, other = (
@@ -76,7 +78,7 @@ def ask_examples(
         )
         drawn = _drawn(some, outcome, plans, (one, other))
     first, second = plans
-    return Examples((first, second), (one, other), _effect(some, plans, one, other), drawn)
+    return Examples((first, second), (one, other), _effect(some, plans, one, other), drawn, len(cohort) - len(history))
 
 
 def _effect(history: Cohort, plans: Mapping[str, Plan], one: Prediction, other: Prediction) -> Effect:

@@ -13,6 +13,8 @@ from typing import Any
 
 import jinja2
 import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
 
 from counterpath._version import __version__
 from counterpath.cohort import CohortError, Plan
@@ -66,6 +68,9 @@ def write_report(
     if not isinstance(model, Estimator) or cohort is None:
         raise CohortError("This evaluation does not know its model and patients. Use the one that model.evaluate gave.")
     evaluation, others = evaluation.unscaled(), [other.unscaled() for other in others]
+    for other in others:
+        if [score.bin for score in other.scores] != [score.bin for score in evaluation.scores]:
+            raise CohortError(f"{other.model} was judged at other times, so it cannot stand beside {evaluation.model}.")
     checked = cohort.check()
     asked = plans if plans is not None else usual_plans(cohort.schema) if cohort.schema.treatments else None
     examples = None if asked is None else ask_examples(model, cohort, evaluation.outcome.name, asked, at, progress)
@@ -77,7 +82,7 @@ def write_report(
         model=model,
         written=datetime.now(UTC),
         says=_sentences(evaluation, examples, checked.verdict),
-        well="well calibrated" in evaluation.verdict,
+        well=evaluation.verdict.endswith(": well calibrated"),
         calibration=picture(evaluation.plot(titled=False), "Coverage, spread, sharpness and deferral of the forecasts"),
         scores=scores_table(evaluation),
         models=models_table([evaluation, *others]) if others else None,
@@ -85,13 +90,14 @@ def write_report(
         effects=None if examples is None else effect_table(examples.effect, by, better),
         effect_picture=None
         if examples is None
-        else picture(examples.effect.plot(better=better, titled=False), "Expected effects on all patients, in order"),
+        else picture(examples.effect.plot(better=better, titled=False), "Expected effects on these patients, in order"),
         better=better,
         support=_support(examples, cohort.schema.time_unit),
         described=cohort_table(cohort),
         verdict_of_data=checked.verdict,
         findings=None if findings is None else findings_table(findings),
-        training=None if history is None else picture(draw_training(history), "Scores by epoch of training"),
+        training=None if history is None else picture(_training(model, history), "Scores by epoch of training"),
+        longest=float(evaluation.points.elapsed.max()),
         settings=getattr(model, "parameters", {}),
         assumptions=ASSUMPTIONS,
         versions={"counterpath": __version__, "Python": platform.python_version()}
@@ -106,6 +112,11 @@ def write_report(
     finally:
         new.unlink(missing_ok=True)
     return path
+
+
+def _training(model: Estimator, history: pl.DataFrame) -> Figure:
+    settings = getattr(getattr(model, "model", model), "training", None)  # of each member, for an ensemble
+    return draw_training(history, counts_from=0.0 if settings is None else settings.kl_ramp)
 
 
 def _template() -> jinja2.Template:
@@ -145,8 +156,8 @@ def _sentences(evaluation: Evaluation, examples: Examples | None, of_data: str) 
 def _supported(name: str, support: Support) -> str:
     unseen, patients = int(support.never_observed.any(axis=1).sum()), len(support.windows)
     if not unseen:
-        return f"“{name}”: training holds comparable cases for all {counted(patients, 'patient')}."
-    return f"“{name}”: never observed for {unseen:,} of {patients:,} patients; their forecasts are extrapolated."
+        return f"“{name}”: training holds comparable cases for all {counted(patients, 'patient')} asked about."
+    return f"“{name}”: never observed for {unseen:,} of {patients:,} patients asked about: extrapolated."
 
 
 def _support(examples: Examples | None, time_unit: str) -> Any:

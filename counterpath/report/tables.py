@@ -144,8 +144,8 @@ def number(value: float) -> str:
 
 
 def _with_error(estimate: Estimate) -> str:
-    return f"{number(estimate.value)} ± {number(estimate.standard_error)}"
+    return number(estimate.value) + (f" ± {number(estimate.standard_error)}" if estimate.patients > 1 else "")
 
 
 def _share(estimate: Estimate) -> str:
-    return f"{estimate.value:.1%} ± {estimate.standard_error:.1%}"
+    return f"{estimate.value:.1%}" + (f" ± {estimate.standard_error:.1%}" if estimate.patients > 1 else "")

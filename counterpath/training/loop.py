@@ -41,6 +41,7 @@ class EpochReport:
         kl: Of the weights, in nats.
         bad_steps: Share of steps that were not finite and were left out.
         validation: Mean log density of validation outcomes, where it was computed.
+        may_be_kept: Whether the state could be the best: not while the KL comes in.
         seconds: Since training started.
     """
 
@@ -50,6 +51,7 @@ class EpochReport:
     kl: float
     bad_steps: float
     validation: float | None
+    may_be_kept: bool
     seconds: float
 
 
@@ -179,7 +181,7 @@ def train(
         if report is not None:
             log_likelihood, kl, bad = (float(mean) for mean in values.mean(axis=0))
             validated = None if scores is None else float(scores.mean())
-            report(EpochReport(run.epoch, epochs, log_likelihood, kl, bad, validated, seconds))
+            report(EpochReport(run.epoch, epochs, log_likelihood, kl, bad, validated, is_posterior, seconds))
     best = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), run.best)  # on one device again
     spread_there = None
     if settings.outcome_noise and settings.fits_noise:

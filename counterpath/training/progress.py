@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,12 +28,13 @@ def show_progress(name: str, *, shown: bool) -> Iterator[Report | None]:
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(name, total=None, scores="compiling …")
-        best: list[float] = []
+        last, best = [""], [-math.inf]
 
         def report(epoch: EpochReport) -> None:
             if epoch.validation is not None:
-                best.append(epoch.validation)
-            held = f"validation {best[-1]:.3f} (best {max(best):.3f})" if best else ""
+                best[0] = max(best[0], epoch.validation) if epoch.may_be_kept else -math.inf
+                last[0] = f"validation {epoch.validation:.3f}"
+            held = f"{last[0]} (best {best[0]:.3f})" if math.isfinite(best[0]) else last[0]
             bar.update(
                 task,
                 total=epoch.epochs,

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +17,7 @@ from typer.testing import CliRunner
 
 import counterpath as cp
 from counterpath.cli import app
+from counterpath.cli.voice import Voice
 from counterpath.cohort.example import WARD
 
 pytestmark = pytest.mark.slow  # a model is compiled and trained
@@ -71,8 +74,7 @@ def test_parts_hold_everybody_once(study):
 
 
 def test_a_finished_fit_leaves_the_model_and_nothing_else(study):
-    assert {path.name for path in study.iterdir()} >= {"model.safetensors"}
-    assert not list(study.glob("*.checkpoint"))
+    assert {path.name for path in study.iterdir()} == {"all", "train", "test", "fit.toml", "model.safetensors"}
     assert cp.load(study / "model.safetensors").max_horizon == 5.0
 
 
@@ -138,6 +140,34 @@ def test_an_evaluation_ends_with_its_verdict(study, tmp_path):
     assert "subgroup A" in pl.read_json(scores)["subgroup"]
 
 
+def test_one_moment_can_be_judged_although_some_had_left(study, tmp_path):
+    cohort = cp.read_cohort(study / "test")
+    cohort.until({patient: 20.0 if i == 0 else 58.0 for i, patient in enumerate(cohort.patients)}).save(
+        tmp_path / "cut"
+    )
+    asked = ("evaluate", study / "model.safetensors", tmp_path / "cut", "--at", 50, "--horizons", "1,2,3", "--json")
+    assert "--drop-ended" in json.loads(run(*asked).stdout)["error"]
+    scores = json.loads(run(*asked, "--drop-ended").stdout)["scores"]
+    assert max(row["patients"] for row in scores) == 17
+
+
+def test_json_has_no_number_that_json_does_not_know(study):
+    """Of a subgroup of one patient the standard error is not known."""
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    one = cp.read_cohort(study / "test").patients[0]
+    result = run(
+        "predict", study / "model.safetensors", study / "test", "--plan", "none", "--patients", one, "--json"
+    )  # fmt: skip
+    assert json.loads(result.stdout, parse_constant=refuse)["predictions"]
+    voice = Voice(as_json=True)
+    with redirect_stdout(StringIO()) as said:
+        voice.result("x", scores=[{"a": float("nan"), "b": (float("inf"), 1.5)}])
+    assert json.loads(said.getvalue(), parse_constant=refuse)["scores"] == [{"a": None, "b": [None, 1.5]}]
+
+
 def test_the_report_is_one_page(study, tmp_path):
     page = tmp_path / "report.html"
     result = run(
@@ -160,10 +190,13 @@ def test_settings_that_are_printed_can_be_read(study, tmp_path):
 # --- what goes wrong
 
 BAD = {
-    "simulate: a folder that is there": ("simulate {all}", 1, "exists"),
+    "simulate: a folder that is there": ("simulate {all}", 1, "is there already"),
+    "simulate: a negative seed": ("simulate {tmp}/new --seed -1", 2, "-1 is not in the range"),
     "split: a folder that is there": ("split {all} {train}=0.5 {tmp}/x=0.5", 1, "is there already"),
     "split: shares": ("split {all} {tmp}/x=0.5 {tmp}/y=0.6", 1, "sum 1"),
     "split: no share": ("split {all} {tmp}/x", 2, "is not a folder and its share"),
+    "split: no name": ("split {all} 0.5 0.5", 2, "is not a folder and its share"),
+    "split: one name twice": ("split {all} {tmp}/x=0.5 {tmp}/x=0.5", 2, "Two parts have one name"),
     "fit: no folder": ("fit {tmp}/none --max-horizon 5 --to {tmp}/m.safetensors", 1, "There is no folder"),
     "fit: no horizon": ("fit {train} --to {tmp}/m.safetensors", 2, "How far ahead"),
     "fit: nowhere to write": ("fit {train} --max-horizon 5", 2, "where to write it"),
@@ -184,6 +217,16 @@ BAD = {
         1,
         "no.toml: No such file or directory.",
     ),
+    "fit: settings that cannot train": (
+        "fit {train} --config {tmp}/zero.toml --to {tmp}/m.safetensors",
+        1,
+        "zero.toml, line 4: hidden=0 must be more than zero.",
+    ),
+    "fit: settings and a model": (
+        "fit {train} --config {tmp}/bad.toml --model BNCDE.large --to {tmp}/m.safetensors",
+        2,
+        "not both",
+    ),
     "fit: two horizons": (
         "fit {train} --config {tmp}/bad.toml --max-horizon 3 --to {tmp}/m.safetensors",
         2,
@@ -200,6 +243,7 @@ BAD = {
         1,
         "The plan has no column 'treatment'.",
     ),
+    "predict: a plan that is torn": ("predict {model} {test} --plan {tmp}/bad.parquet", 1, "cannot be read as a plan"),
     "predict: too late": ("predict {model} {test} --plan none --at 500", 1, "add --drop-ended"),
     "predict: no time": ("predict {model} {test} --plan none --at noon", 2, "neither a number nor a date"),
     "predict: too far ahead": (
@@ -223,9 +267,13 @@ BAD = {
         "'sex' is no static covariate",
     ),
     "effect: better": ("effect {model} {test} --plan chemotherapy@0 --better smaller", 2, "'smaller' is not one of"),
+    "evaluate: too late": ("evaluate {model} {test} --at 500", 1, "add --drop-ended"),
+    "evaluate: another outcome": ("evaluate {model} {test} --outcome weight", 1, "'weight' is no outcome"),
     "evaluate: another cohort": ("evaluate {model} {ward}", 1, "The model was fitted to tumor_volume in days"),
     "evaluate: nobody's tables": ("evaluate {model} {tmp}", 1, "Write one: counterpath check --draft"),
     "evaluate: an unreadable table": ("evaluate {model} {tmp}/torn", 1, "observations.csv"),
+    "report: one plan": ("report {model} {test} --plan none --to {tmp}/r.html", 2, "the same plan"),
+    "report: versus what": ("report {model} {test} --versus none --to {tmp}/r.html", 2, "--versus goes with --plan"),
     "report: another format": ("report {model} {test} --to {tmp}/r.pdf", 2, "must end in .html"),
     "report: an unknown treatment": ("report {model} {test} --plan aspirin@0 --to {tmp}/r.html", 1, "names 'aspirin'"),
 }
@@ -238,6 +286,8 @@ def test_what_is_wrong_is_said_and_nothing_is_written(study, tmp_path, name):
     (tmp_path / "half.safetensors").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "bad.toml").write_text('model = "BNCDE"\nmax_horizon = 5.0\n[settings]\nposteriers = 2\n')
     (tmp_path / "bad.csv").write_text("drug,start\nchemotherapy,0\n")
+    (tmp_path / "zero.toml").write_text('model = "BNCDE"\nmax_horizon = 5.0\n[settings]\nhidden = 0\n')
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and then nothing")
     shutil.copytree(study / "test", tmp_path / "torn")
     (tmp_path / "torn" / "observations.parquet").unlink()
     (tmp_path / "torn" / "observations.csv").write_bytes(b"\x00\xff\xfe\n\x81" * 50)

@@ -27,7 +27,7 @@ def test_what_exists_is_not_replaced(tmp_path):
     (tmp_path / "t").mkdir()
     result = run("simulate", tmp_path / "t", "--patients", 5)
     assert result.exit_code == 1
-    assert "exists" in result.stderr
+    assert "is there already" in result.stderr
 
 
 def test_an_unknown_assignment_lists_what_there_is(tmp_path, checker_off):

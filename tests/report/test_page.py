@@ -1,8 +1,11 @@
 import html.parser
 import re
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
+from small_models import small_tecde
 
 import counterpath as cp
 from counterpath.report.examples import ask_examples, usual_plans
@@ -118,16 +121,12 @@ def test_its_effect_is_the_models(trained):
 
 @pytest.fixture(scope="module")
 def trained(study):
-    from small_models import small_tecde
-
     return small_tecde(epochs=2).fit(*study, progress=False), study[1]
 
 
 def test_a_cohort_without_treatments_has_no_plans(tmp_path):
     rng = np.random.default_rng(0)
     rows = {"patient": np.repeat(np.arange(20), 6), "time": np.tile(np.arange(6.0), 20), "y": rng.normal(size=120)}
-    import polars as pl
-
     cohort = cp.Cohort.from_tables(pl.DataFrame(rows), outcome="y", time_unit="day")
     evaluation = cp.LastValue(max_horizon=2.0).fit(cohort).evaluate(cohort, progress=False)
     text = Page(cp.write_report(evaluation, tmp_path / "r.html", progress=False).read_text()).text
@@ -144,13 +143,44 @@ def test_an_infusion_goes_on_in_the_usual_plan():
     assert plans["no treatment"] == cp.Plan.none()
 
 
-def test_what_cannot_be_reported_is_said(evaluation, tmp_path):
-    from dataclasses import replace
+def test_an_ensemble_shows_what_it_is_made_of(study, tmp_path):
+    ensemble = cp.DeepEnsemble(small_tecde(epochs=2, seed=7), members=2).fit(*study, progress=False)
+    ensemble.save(tmp_path / "e.safetensors")
+    for model in (ensemble, cp.load(tmp_path / "e.safetensors")):
+        assert model.seed == 7
+        assert len(model.history_) == 4
+        path = cp.write_report(model.evaluate(study[1], progress=False), tmp_path / "r.html", progress=False)
+        page = Page(path.read_text())
+        assert "members = 2" in page.text
+        assert "Seed 7" in page.text
+        assert "Scores by epoch of training" in [picture["alt"] for picture in page.pictures]
+    assert repr(ensemble).startswith("DeepEnsemble(TECDE(max_horizon=5, ")
 
+
+def test_a_forecast_that_is_off_to_one_side_gets_no_tick(evaluation, tmp_path, monkeypatch):
+    said = {"95% intervals held 95.0% of outcomes: well calibrated": "✓"}
+    said["95% intervals held 95.0% of outcomes: well calibrated; outcomes are lower than predicted"] = "⚠"
+    for verdict, mark in said.items():
+        monkeypatch.setattr(type(evaluation), "verdict", property(lambda _, verdict=verdict: verdict))
+        path = cp.write_report(evaluation, tmp_path / "r.html", plans=PLANS, at=50.0, progress=False)
+        assert f"Calibration {mark}" in Page(path.read_text()).text
+
+
+@pytest.mark.parametrize("longest", [0.11, 0.42, 26 / 60, 5.0])
+def test_the_last_of_even_horizons_is_the_longest(longest):
+    horizons = cp.LastValue(max_horizon=longest).even_horizons()
+    assert horizons[-1] == longest
+    assert len(horizons) == 5
+
+
+def test_what_cannot_be_reported_is_said(evaluation, tmp_path):
     with pytest.raises(cp.CohortError, match="does not know its model"):
         cp.write_report(replace(evaluation, estimator=None), tmp_path / "r.html")
     with pytest.raises(cp.CohortError, match="compares two plans, by name; 1 were given"):
         cp.write_report(evaluation, tmp_path / "r.html", plans={"none": cp.Plan.none()}, progress=False)
+    elsewhere = evaluation.estimator.evaluate(evaluation.cohort, at=50.0, horizons=[2.0], progress=False)
+    with pytest.raises(cp.CohortError, match="judged at other times"):
+        cp.write_report(evaluation, tmp_path / "r.html", others=[elsewhere], progress=False)
     with pytest.raises(cp.CohortError, match="nobody to show"):
         cp.write_report(evaluation, tmp_path / "r.html", at=500.0, progress=False)
     assert not list(tmp_path.iterdir())
