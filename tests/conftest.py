@@ -34,3 +34,8 @@ def let_go_of_compiled_programs():
     """A process may hold only so many: each has memory of its own, and of thousands the system gives no more."""
     yield
     jax.clear_caches()
+
+
+def pytest_collection_modifyitems(items):
+    """The longest test first, so that no worker is left alone with it at the end."""
+    items.sort(key=lambda item: "killed_again_and_again" not in item.name)
