@@ -10,6 +10,8 @@ from small_models import small_tecde
 import counterpath as cp
 from counterpath.report.examples import ask_examples, usual_plans
 
+pytestmark = pytest.mark.slow  # pages are drawn, models are compiled
+
 PLANS = {"chemotherapy twice": cp.Plan.from_text("chemotherapy@0,2"), "nothing <at all>": cp.Plan.none()}
 
 

@@ -13,6 +13,8 @@ from counterpath.cohort import CohortError
 from counterpath.models import build_network
 from counterpath.training.optimiser import make_optimiser
 
+pytestmark = pytest.mark.slow  # optimisers are compiled
+
 MOVING = replace(STILL, learning_rate=0.01, drift_learning_rate=0.02, readout_learning_rate=0.03)
 
 
