@@ -5,58 +5,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import PrivateAttr, ValidationError
 
 from counterpath.cohort.findings import PlanError
 from counterpath.cohort.frames import FrameKind, to_kind
 from counterpath.cohort.plan_events import resolve_plan
+from counterpath.cohort.plan_parts import KeptRunning, PatientId, PlannedDose, PlannedInfusion
 from counterpath.cohort.records import TreatmentEvents
 from counterpath.cohort.schema import Strict, in_plain_words
 from counterpath.cohort.units import TimeUnit, units_per
 
 if TYPE_CHECKING:
     from counterpath.cohort.cohort import Cohort
-
-PatientId = int | str
-Elapsed = Annotated[float, Field(ge=0.0)]
-Amount = Annotated[float, Field(gt=0.0)]
-
-
-class PlannedDose(Strict):
-    """A single dose at an elapsed time; the usual one where `dose` is left out, for all where `patient` is."""
-
-    treatment: str
-    time: Elapsed
-    dose: Amount | None = None
-    patient: PatientId | None = None
-
-
-class PlannedInfusion(Strict):
-    """A rate from `start` until `stop` (for good where left out), the usual one where `rate` is left out."""
-
-    treatment: str
-    start: Elapsed
-    stop: Elapsed | None = None
-    rate: Amount | None = None
-    patient: PatientId | None = None
-
-    @model_validator(mode="after")
-    def _stops_after_its_start(self) -> PlannedInfusion:
-        if self.stop is not None and not self.stop > self.start:
-            raise ValueError(
-                f"the infusion of {self.treatment!r} stops at {self.stop:g}, not after its start at {self.start:g}"
-            )
-        return self
-
-
-class KeptRunning(Strict):
-    """Present rates go on: for all where `patient` is left out, but not of the treatments in `without`."""
-
-    patient: PatientId | None = None
-    without: tuple[str, ...] = ()
 
 
 class Plan(Strict):
