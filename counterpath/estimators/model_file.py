@@ -41,7 +41,7 @@ from counterpath.paths.tabulation import Tabulation
 from counterpath.predictive import Experience
 from counterpath.training import TrainingSettings
 
-FORMAT = 3
+FORMAT = 4
 MOST_HEADER_BYTES = 2**24
 DIGITS = 2
 KINDS: dict[str, type[NeuralEstimator]] = {"BNCDE": BNCDE, "TECDE": TECDE}
@@ -274,6 +274,8 @@ def _filled(shape: NeuralCDE, arrays: Mapping[str, np.ndarray], number: int) -> 
     leaves = []
     for name, wanted in _leaves(shape):
         array = arrays.get(name)
+        if array is None and name == ".outcome_head.noise_growth":  # which files have from format 4 on
+            array = np.zeros(wanted.shape, wanted.dtype)
         if array is None or array.shape != wanted.shape or array.dtype != wanted.dtype:
             raise ValueError(f"network {number} lacks {name} of shape {wanted.shape}")
         if not np.isfinite(array).all():

@@ -46,7 +46,9 @@ class OutcomeHead(eqx.Module):
         dropout: Probability with which a value before the last layer is left out; 0 for none.
         outcomes: Number of outcomes.
         sides: Stds of each outcome: one for both sides, or one below and one above.
-        noise_scale: Factor of each outcome's std: 1 in training, chosen on validation patients afterwards.
+        noise_scale: Factor of each outcome's std where nothing is known yet and nothing has passed: 1 in training,
+            chosen on validation patients afterwards.
+        noise_growth: Of the factor's logarithm, with time known and with time ahead: 0 in training.
     """
 
     network: Perceptron
@@ -54,6 +56,7 @@ class OutcomeHead(eqx.Module):
     outcomes: int = eqx.field(static=True)
     sides: int = eqx.field(static=True)
     noise_scale: Float[Array, " outcomes"]
+    noise_growth: Float[Array, "outcomes times"]
 
     def __init__(
         self,
@@ -70,11 +73,12 @@ class OutcomeHead(eqx.Module):
         self.dropout = dropout
         self.outcomes = outcomes
         self.noise_scale = jnp.ones(outcomes)
+        self.noise_growth = jnp.zeros((outcomes, 2))
 
     def __call__(
         self, hidden: Float[Array, " hidden"], *, key: PRNGKeyArray
     ) -> tuple[Float[Array, " outcomes"], Float[Array, "outcomes sides"]]:
-        """(μ, s) of the change.
+        """(μ, s) of the change, s without its factor.
 
         Args:
             hidden: Z̃.
@@ -86,4 +90,9 @@ class OutcomeHead(eqx.Module):
             signal = jnp.where(kept, signal / (1 - self.dropout), 0.0)
         centre, raw_std = jnp.split(self.network.layers[-1](signal), [self.outcomes])
         std = (SMALLEST_STD + jax.nn.softplus(raw_std)).reshape(self.outcomes, self.sides)
-        return centre, std * jax.lax.stop_gradient(self.noise_scale)[:, None]
+        return centre, std
+
+    def noise_factor(self, times: Float[Array, "*places times"]) -> Float[Array, "*places outcomes"]:
+        """What the stds are multiplied by, where so much time is known and so much lies ahead."""
+        scale, growth = jax.lax.stop_gradient((self.noise_scale, self.noise_growth))
+        return scale * jnp.exp(times @ growth.T)

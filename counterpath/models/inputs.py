@@ -31,6 +31,18 @@ class Inputs(eqx.Module):
     horizon_step: Int[Array, "*patients cuts horizons"]
     horizon_increments: Float[Array, "*patients cuts horizons plan_channels"]
 
+    @property
+    def times(self) -> Float[Array, "*patients cuts horizons 2"]:
+        """Known before each cut, and from there to each horizon, as the paths have them: their first channels."""
+
+        def within(steps, step, increments):
+            before = jnp.take_along_axis(jnp.cumsum(steps[..., 0], axis=-1) - steps[..., 0], step, axis=-1)
+            return before + increments[..., 0]
+
+        known = within(self.steps, self.cut_step, self.cut_increments)
+        ahead = within(self.plan_steps, self.horizon_step, self.horizon_increments)
+        return jnp.stack([jnp.broadcast_to(known[..., None], ahead.shape), ahead], axis=-1)
+
     @classmethod
     def of(cls, history: HistoryArrays, plan: PlanArrays) -> Inputs:
         """In single precision; the plans are those of all cuts of the first patient, then of the second, and so on."""

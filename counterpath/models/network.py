@@ -202,7 +202,7 @@ class NeuralCDE(eqx.Module):
         hidden = self.hidden_of(inputs, weights, durations, plan_durations)
         if self.has_fixed_weights:
             hidden = jnp.broadcast_to(hidden, (len(keys), *hidden.shape[1:]))
-        mean, std = self.read_out(hidden, keys, dropout_keys)
+        mean, std = self.read_out(hidden, inputs.times, keys, dropout_keys)
         return mean, std, jnp.mean(weights.path_kl)
 
     def hidden_of(
@@ -220,6 +220,7 @@ class NeuralCDE(eqx.Module):
     def read_out(
         self,
         hidden: Float[Array, "draws patients cuts horizons hidden"],
+        times: Float[Array, "patients cuts horizons 2"],
         keys: Key[Array, " draws"],
         dropout_keys: Key[Array, "draws patients"] | None = None,
     ) -> tuple[Outcome, Sides]:
@@ -231,9 +232,9 @@ class NeuralCDE(eqx.Module):
             centre, std = (part.reshape(*states.shape[:-1], *part.shape[1:]) for part in both)
             return centre, std
 
-        if dropout_keys is None:
-            return jax.vmap(at_states)(hidden, keys)
-        return jax.vmap(jax.vmap(at_states))(hidden, dropout_keys)
+        of_draws = jax.vmap(at_states) if dropout_keys is None else jax.vmap(jax.vmap(at_states))
+        centre, std = of_draws(hidden, keys if dropout_keys is None else dropout_keys)
+        return centre, std * self.outcome_head.noise_factor(times)[..., None]
 
 
 @eqx.filter_jit  # one compilation instead of one for each of many small operations

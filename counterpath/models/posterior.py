@@ -166,7 +166,7 @@ def _outcomes(network, inputs, weights, keys, durations, plan_durations):
     hidden = network.hidden_of(inputs, weights, durations, plan_durations)
     if network.has_fixed_weights:
         hidden = jnp.broadcast_to(hidden, (len(keys), *hidden.shape[1:]))
-    return network.read_out(hidden, keys)
+    return network.read_out(hidden, inputs.times, keys)
 
 
 def _pad(inputs: Inputs) -> Inputs:

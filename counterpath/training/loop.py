@@ -185,8 +185,9 @@ def train(
     best = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), run.best)  # on one device again
     spread_there = None
     if settings.outcome_noise and settings.fits_noise:
-        scale, spread_there = noise_and_spread(held, score_key, best, mixed)
-        best = eqx.tree_at(lambda n: n.outcome_head.noise_scale, best, jnp.repeat(scale, mixed, axis=0))
+        noise, spread_there = noise_and_spread(held, score_key, best, mixed)
+        of_networks = tuple(jnp.repeat(part, mixed, axis=0) for part in noise)
+        best = eqx.tree_at(lambda n: (n.outcome_head.noise_scale, n.outcome_head.noise_growth), best, of_networks)
     finished = [
         eqx.combine(jax.tree.map(lambda leaf, member=member: leaf[member], best), rest)
         for member in range(len(networks))

@@ -36,27 +36,20 @@ def test_no_state_makes_the_std_smaller_than_the_smallest():
     assert np.isfinite(gradient).all()
 
 
-def with_noise_scale(head, *scale):
-    return eqx.tree_at(lambda head: head.noise_scale, head, jnp.array(scale))
+TIMES = jnp.array([[0.0, 0.0], [10.0, 0.0], [10.0, 2.0]])  # known, ahead
 
 
-def test_the_noise_scale_multiplies_the_std_of_its_outcome_and_leaves_the_mean():
+def test_the_factor_of_the_noise_is_one_until_it_is_chosen():
     head = OutcomeHead(3, 2, (6,), skewed=True, key=jax.random.key(6))
-    np.testing.assert_array_equal(head.noise_scale, [1.0, 1.0])
-    mean, std = head(HIDDEN, key=KEY)
-    scaled_mean, scaled_std = with_noise_scale(head, 0.5, 1.5)(HIDDEN, key=KEY)
-    np.testing.assert_array_equal(scaled_mean, mean)
-    np.testing.assert_allclose(scaled_std, std * np.array([[0.5], [1.5]]), rtol=1e-6)
+    np.testing.assert_array_equal(head.noise_factor(TIMES), np.ones((3, 2)))
 
 
-def test_the_noise_scale_gets_no_gradient_and_passes_that_of_the_network_on():
-    head = with_noise_scale(OutcomeHead(3, 2, (), key=jax.random.key(7)), 0.5, 1.5)
-    gradient = jax.grad(lambda head: jnp.sum(head(HIDDEN, key=KEY)[1]))(head)
-    np.testing.assert_array_equal(gradient.noise_scale, 0.0)
-    plain = jax.grad(lambda head: jnp.sum(head(HIDDEN, key=KEY)[1]))(with_noise_scale(head, 1.0, 1.0))
-    factor = np.array([0.5, 1.5])
-    ours, theirs = (g.network.layers[-1].bias[2:] for g in (gradient, plain))
-    np.testing.assert_allclose(ours, theirs * factor, rtol=1e-6)
+def test_the_factor_of_the_noise_grows_with_each_time_for_each_outcome():
+    head = OutcomeHead(3, 2, (6,), key=jax.random.key(6))
+    chosen = (jnp.array([0.5, 1.5]), jnp.array([[-0.01, 0.1], [0.0, -0.2]]))
+    head = eqx.tree_at(lambda head: (head.noise_scale, head.noise_growth), head, chosen)
+    expected = [[0.5, 1.5], [0.5 * np.exp(-0.1), 1.5], [0.5 * np.exp(0.1), 1.5 * np.exp(-0.4)]]
+    np.testing.assert_allclose(head.noise_factor(TIMES), expected, rtol=1e-6)
 
 
 def test_without_dropout_the_key_does_nothing():

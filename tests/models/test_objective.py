@@ -114,6 +114,7 @@ CONSTANTS = {
 }
 NOT_LEARNED = {
     "the head's noise scale": lambda network: network.outcome_head.noise_scale,
+    "the head's noise growth": lambda network: network.outcome_head.noise_growth,
     "what the encoder carries": lambda network: network.encoder_field.carry,
     "what the decoder carries": lambda network: network.decoder_field.carry,
 }

@@ -58,7 +58,13 @@ def on_validation(function, model, network):
 
 
 def chosen_noise(problem, key, parameters):
-    return noise_and_spread(problem, key, parameters)[0]
+    """Scale and growth, side by side."""
+    (scale, growth), _ = noise_and_spread(problem, key, parameters)
+    return jnp.concatenate([scale[..., None], growth], axis=-1)
+
+
+def noise_of(network):
+    return network.outcome_head.noise_scale, network.outcome_head.noise_growth
 
 
 def score(model, network):
@@ -68,7 +74,8 @@ def score(model, network):
 
 def with_noise_of_training(network):
     """The network before the size of its noise was chosen."""
-    return eqx.tree_at(lambda network: network.outcome_head.noise_scale, network, replace_fn=jnp.ones_like)
+    plain = (jnp.ones_like(network.outcome_head.noise_scale), jnp.zeros_like(network.outcome_head.noise_growth))
+    return eqx.tree_at(noise_of, network, plain)
 
 
 def same(ours, theirs):
@@ -137,38 +144,47 @@ def test_no_state_is_kept_before_the_kl_counts_in_full(ramped):
 def test_the_noise_of_the_best_state_is_the_one_that_suits_validation_patients(which, request):
     model = request.getfixturevalue(which)
     plain = with_noise_of_training(model.networks_[0])
-    scale = model.networks_[0].outcome_head.noise_scale
-    np.testing.assert_array_equal(scale, on_validation(chosen_noise, model, plain))
+    scale, growth = noise_of(model.networks_[0])
+    chosen = on_validation(chosen_noise, model, plain)
+    np.testing.assert_array_equal(scale, chosen[:, 0])
+    np.testing.assert_allclose(growth, chosen[:, 1:], rtol=1e-6)  # two compiled programs
     assert abs(float(scale[0]) - 1) > 0.01  # it was chosen, and is not where it started
 
 
 def test_predictions_have_the_chosen_noise():
     """Each component's std is multiplied by it, and its mean stays where noise is alike on both sides."""
     fixed = fit_small(small_tecde(skewed=False))
-    history, scale = small_study()[1].until(30.0, ended="drop"), float(fixed.networks_[0].outcome_head.noise_scale[0])
+    history = small_study()[1].until(30.0, ended="drop")
+    inputs, _ = fixed._inputs(history, cp.Plan.none().resolve(history), np.tile([1.0, 4.0], (len(history), 1)))
+    factor = np.asarray(fixed.networks_[0].outcome_head.noise_factor(inputs.times))[:, 0, :, 0]
     ask = lambda model: model.components(history, cp.Plan.none(), np.array([1.0, 4.0]), 8, 0)  # noqa: E731
     mean, std = ask(fixed)
     plain = copy(fixed)
     plain.networks_ = (with_noise_of_training(fixed.networks_[0]),)
     plain_mean, plain_std = ask(plain)
     np.testing.assert_array_equal(mean, plain_mean)
-    np.testing.assert_allclose(std, scale * plain_std, rtol=1e-5)
+    assert np.abs(factor - 1).min() > 0.01
+    np.testing.assert_allclose(std, factor * plain_std, rtol=1e-5)
 
 
 @pytest.mark.parametrize("options", [{"fits_noise": False}, {"outcome_noise": False}], ids=str)
 def test_noise_that_is_not_fitted_stays_as_it_was_learned(options):
     model = fit_small(small_tecde(epochs=2, **options))
-    np.testing.assert_array_equal(model.networks_[0].outcome_head.noise_scale, 1.0)
+    scale, growth = noise_of(model.networks_[0])
+    np.testing.assert_array_equal(scale, 1.0)
+    np.testing.assert_array_equal(growth, 0.0)
 
 
 def test_members_that_are_trained_at_once_get_noise_of_their_own():
     together = [small_tecde(seed=seed) for seed in (0, 1)]
     learn, held = small_study()
     fit_members(together, [learn], [held], progress=False)
-    scales = [float(member.networks_[0].outcome_head.noise_scale[0]) for member in together]
-    for member, scale in zip(together, scales, strict=True):
-        assert on_validation(chosen_noise, member, with_noise_of_training(member.networks_[0])) == pytest.approx(scale)
-    assert scales[0] != scales[1]
+    networks = [member.networks_[0] for member in together]
+    noises = [np.concatenate([scale[:, None], growth], axis=-1) for scale, growth in map(noise_of, networks)]
+    for network, member, noise in zip(networks, together, noises, strict=True):
+        found = on_validation(chosen_noise, member, with_noise_of_training(network))
+        np.testing.assert_allclose(found, noise, rtol=1e-5)
+    assert np.abs(noises[0] - noises[1]).max() > 0
 
 
 @pytest.mark.parametrize("which", ["fitted", "fixed", "stopped"])

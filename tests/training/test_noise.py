@@ -23,8 +23,26 @@ pytestmark = pytest.mark.slow  # networks are compiled
 
 PATIENTS, CUTS, HORIZONS = 60, 2, 2
 KEY = jax.random.key(3)
-INPUTS = small_inputs(PATIENTS, cuts=CUTS, horizons=HORIZONS)
 CLOCK = Clock(DURATIONS, PLAN_DURATIONS)
+ONE = np.ones((PATIENTS, CUTS, HORIZONS, 2), dtype=np.float32)
+
+
+def with_times(times):
+    """Paths whose first channels pass these times: nothing in whole steps, all in the last part of one."""
+    paths = small_inputs(len(times), cuts=CUTS, horizons=HORIZONS)
+    return eqx.tree_at(
+        lambda inputs: (inputs.steps, inputs.plan_steps, inputs.cut_increments, inputs.horizon_increments),
+        paths,
+        (
+            paths.steps.at[..., 0].set(0.0),
+            paths.plan_steps.at[..., 0].set(0.0),
+            paths.cut_increments.at[..., 0].set(times[:, :, 0, 0]),
+            paths.horizon_increments.at[..., 0].set(times[..., 1]),
+        ),
+    )
+
+
+INPUTS = with_times(ONE)  # so that there is nothing for the noise to grow with
 SCALES = np.asarray(NOISE_SCALES, dtype=np.float64)
 DENSITIES = {"normal": norm.logpdf, "student_t": lambda y, mean, std: t.logpdf(y, STUDENT_DEGREES, mean, std)}
 
@@ -72,13 +90,19 @@ def toy():
 
 
 def chosen(network, changes, shares, likelihood="normal", members=None):
-    """By the library, for one network or for several."""
-    cuts = jnp.full(PATIENTS, CUTS, dtype=jnp.int32)
+    """The factor by the library, for one network or for several, where the noise has nothing to grow with."""
+    scale, growth = noise_and_growth(network, changes, shares, likelihood, members)
+    np.testing.assert_array_equal(growth, 0.0)
+    return scale
+
+
+def noise_and_growth(network, changes, shares, likelihood="normal", members=None, inputs=INPUTS):
+    cuts = jnp.full(len(changes), CUTS, dtype=jnp.int32)
     targets = Targets(jnp.asarray(changes, jnp.float32), jnp.asarray(shares, jnp.float32), cuts)
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(members or [network]))
     parameters, rest = eqx.partition(stacked, eqx.is_inexact_array)
-    problem = Problem(INPUTS, targets, CLOCK, jnp.sum(targets.shares), rest, settings(likelihood))
-    return np.asarray(noise_and_spread(problem, KEY, parameters)[0])
+    problem = Problem(inputs, targets, CLOCK, jnp.sum(targets.shares), rest, settings(likelihood))
+    return [np.asarray(part) for part in noise_and_spread(problem, KEY, parameters)[0]]
 
 
 def scores_of(network, changes, shares, likelihood, *, mixture):
@@ -149,3 +173,33 @@ def test_one_outcome_that_was_thought_impossible_does_not_decide_about_all_other
     np.testing.assert_allclose(chosen(network, impossible, shares), chosen(network, changes, shares), rtol=0.03)
     plain = scores_of(network, impossible, shares, "normal", mixture=True)[:, 1]
     assert SCALES[plain.argmax()] > 1.2 * chosen(network, changes, shares)[0, 1]  # where nothing may be unforeseen
+
+
+@pytest.mark.parametrize("tilts", [(-0.5, 0.0), (0.0, 0.5), (-0.4, -0.4)], ids=str)
+def test_noise_that_changes_with_time_known_or_ahead_is_found(toy, tilts):
+    """At no time and at the ends of both, to three standard errors of so many outcomes."""
+    network, *_ = toy
+    rng = np.random.default_rng(1)
+    times = rng.uniform(0.0, (30.0, 4.0), size=(1_000, *ONE.shape[1:])).astype(np.float32)
+    times[..., 0] = times[:, :, :1, 0]  # what is known is known at all horizons
+    inputs = with_times(times)
+    np.testing.assert_allclose(inputs.times, times, rtol=1e-6)
+    keys = jax.random.split(KEY, NOISE_DRAWS)
+    means, stds, _ = (np.asarray(part) for part in network.outcomes(inputs, keys, DURATIONS, PLAN_DURATIONS))
+    factor = np.exp(times / (30.0, 4.0) @ tilts)[..., None]
+    truth = np.take_along_axis(means, rng.integers(NOISE_DRAWS, size=(1, *means.shape[1:])), axis=0)[0]
+    changes = truth + factor * stds[0, ..., 0] * rng.normal(size=truth.shape)
+    (scale,), (growth,) = noise_and_growth(network, changes, np.ones(changes.shape), inputs=inputs)
+    found = np.log(scale)[:, None] + growth @ (np.array([[0, 0], [30, 0], [0, 4], [30, 4]]).T)
+    expected = np.array([0.0, tilts[0], tilts[1], sum(tilts)])
+    np.testing.assert_allclose(found, np.tile(expected, (2, 1)), atol=0.12)
+
+
+def test_without_evidence_the_noise_does_not_grow(toy):
+    """Eight outcomes say nothing about it."""
+    network, changes, shares, _ = toy
+    times = np.random.default_rng(2).uniform(0.0, 5.0, size=ONE.shape).astype(np.float32)
+    few = np.zeros_like(shares)
+    few[10:12] = 1e-3
+    _, growth = noise_and_growth(network, changes, few, inputs=with_times(times))
+    np.testing.assert_array_equal(growth, 0.0)
