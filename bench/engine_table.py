@@ -6,7 +6,8 @@
 
 Variants are `arms`, `randomised` and `randomised-continuous`; models are those of `MODELS`. Each call writes one file
 into the folder `engine-table` (or `--to FOLDER`), so that a table can grow fit by fit, and the model beside it, for
-other questions. Several processes may share a device; `--beside` says how many others there were.
+other questions. Several processes may share a device; `--beside` says how many others there were. A fit that is cut
+short goes on where it was when the same call is made again.
 """
 
 from __future__ import annotations
@@ -81,10 +82,11 @@ def fit(variant: str, model: str, draw: int, beside: int = 0, folder: Path = Fol
     """One fit on a data draw of its own, scored on the test set of all."""
     record = provenance(f"python -m bench.engine_table fit {variant} {model!r} {draw}")
     train, validation = world(variant, PATIENTS, TRAIN_SEEDS[draw]), world(variant, VALIDATION, VALIDATION_SEEDS[draw])
-    own = MODELS[model](draw)
+    own, name = MODELS[model](draw), f"{variant}.{model.replace(' ', '-')}.{draw}"
+    folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
-    own.fit(train.cohort, validation.cohort, progress=False)
-    seconds = time.perf_counter() - began
+    own.fit(train.cohort, validation.cohort, progress=False, checkpoint=folder / f"{name}.checkpoint")
+    seconds = max(time.perf_counter() - began, float(own.history_["seconds"].max()))  # the second, if it was cut short
     test = world(variant, TEST, TEST_SEED)
     limit = np.load(folder / f"{variant}.npz")["draws"]
     content = record | {
@@ -96,7 +98,6 @@ def fit(variant: str, model: str, draw: int, beside: int = 0, folder: Path = Fol
         "fit_seconds": seconds,
         **scores(own, test, limit, scale=float(truth_on_all_days(train).std())),
     }
-    name = f"{variant}.{model.replace(' ', '-')}.{draw}"
     (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     own.save(folder / f"{name}.safetensors")
     print(line([content]))
