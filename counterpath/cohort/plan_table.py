@@ -15,6 +15,8 @@ from counterpath.cohort.plan import Plan, PlannedDose, PlannedInfusion
 from counterpath.cohort.schema import in_plain_words
 from counterpath.cohort.units import TimeUnit
 
+OWN_NAME = "patient"  # of the column, in tables that plans write themselves
+
 
 def read_plan_table(table: Any, *, patient: str, time_unit: TimeUnit | None) -> Plan:
     """A plan from a frame, or from a CSV, Parquet or JSON file."""
@@ -24,6 +26,8 @@ def read_plan_table(table: Any, *, patient: str, time_unit: TimeUnit | None) -> 
             return Plan.from_json(path.read_text(encoding="utf-8"))
         table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, patient)
     frame, _ = to_polars(table, "plan")
+    if patient not in frame.columns:
+        patient = OWN_NAME
     start = "start" if "start" in frame.columns else "time"
     for column in ("treatment", start):
         if column not in frame.columns:
@@ -81,7 +85,9 @@ def _read_parquet(path: Path) -> pl.DataFrame:
 
 def _read_csv(path: Path, patient: str) -> pl.DataFrame:
     try:
-        table = pl.read_csv(path, infer_schema_length=None, schema_overrides={patient: pl.String})
+        table = pl.read_csv(
+            path, infer_schema_length=None, schema_overrides=dict.fromkeys((patient, OWN_NAME), pl.String)
+        )
     except pl.exceptions.PolarsError as error:
         raise PlanError(f"{path} cannot be read as a plan: {str(error).splitlines()[0]}") from error
-    return table.with_columns(ids_from_text(table[patient])) if patient in table.columns else table
+    return table.with_columns(ids_from_text(table[name]) for name in {patient, OWN_NAME} & set(table.columns))

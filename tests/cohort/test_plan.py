@@ -267,6 +267,14 @@ def test_ids_of_a_csv_plan_are_read_as_those_of_a_cohort(tmp_path, text, patient
     assert cp.Plan.from_table(tmp_path / "plan.csv").doses[0].patient == patient
 
 
+def test_a_table_that_a_plan_wrote_is_read_where_patients_have_another_column(tmp_path):
+    """Ids of a file are read as those of a cohort there too."""
+    plan = cp.Plan(doses=(PlannedDose(treatment="pill", time=0.0, dose=2.0, patient=7),))
+    plan.to_table().write_csv(tmp_path / "plan.csv")
+    assert cp.Plan.from_table(tmp_path / "plan.csv", patient="stay") == plan
+    assert cp.Plan.from_table(plan.to_table(), patient="stay") == plan
+
+
 def test_a_table_in_a_unit():
     table = pl.DataFrame({"treatment": ["pill"], "time": [12.0]})
     assert cp.Plan.from_table(table, time_unit="hour") == cp.Plan.dose("pill", at=12.0, time_unit="hour")
