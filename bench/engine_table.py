@@ -182,8 +182,9 @@ def page_of(fits: list[dict[str, Any]]) -> str:
         f"{PATIENTS:,} training patients, {VALIDATION:,} for stopping, {TEST:,} test patients known up to day "
         f"{CUT_DAYS:g} under what was really given; every patient counts, seen on that day or not. Means over fits on "
         "data draws of their own, as many as the brackets say. One serves Δ = 1…5 days (`BNCDE.paper`: Δ = 1 only, and "
-        "from records up to day 55, since it learns from the last cut of each patient alone). CRPS and width are divided by the oracle's, which knows the simulator. The last but one column is the model's "
-        "own uncertainty: RMS(model mean − oracle mean) ÷ RMS(spread over weights). Seconds are of `fit`: preparing, "
+        "from records up to day 55, since it learns from the last cut of each patient alone). CRPS and width are "
+        "divided by the oracle's, which knows the simulator. The last but one column is the model's own uncertainty: "
+        "RMS(model mean − oracle mean) ÷ RMS(spread over weights). Seconds are of `fit`: preparing, "
         "compiling and training; where all fits shared the device with others, of the quickest. Figures of every fit: "
         "`engine.json`.\n"
     ]
