@@ -66,6 +66,7 @@ class BNCDE(NeuralEstimator):
         increments: Increments = "two-point",
         patience: int | None = None,
         fits_noise: bool = True,
+        informative_sampling: bool = False,
         validation_share: float = 0.1,
     ):
         """Everything but `max_horizon` has a default that was chosen on validation data.
@@ -113,6 +114,7 @@ class BNCDE(NeuralEstimator):
             increments: Of Brownian motion: `gaussian` or `two-point`.
             patience: Validation scores without improvement after which training stops; None: never.
             fits_noise: After training, choose the size of the noise on validation patients.
+            informative_sampling: Learn how often patients are seen, and let each outcome count by the inverse.
             validation_share: Share of patients held out where `fit` gets no validation cohort.
         """
         posterior = PosteriorStart(initial_law, start_std, prior_std, prior_rate, diffusion, tuple(drift_widths))
@@ -134,6 +136,7 @@ class BNCDE(NeuralEstimator):
             start_scale=start_scale,
             posterior=posterior,
             skewed=skewed,
+            informative_sampling=informative_sampling,
         )
         training = TrainingSettings(
             steps=steps,

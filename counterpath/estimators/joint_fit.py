@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import polars as pl
 from rich.console import Console
@@ -15,6 +17,7 @@ from rich.console import Console
 from counterpath.cohort import Cohort, CohortError, Schema
 from counterpath.cohort.grid import share_in_shared_cells
 from counterpath.estimators.neural import DATA_SEED, NeuralEstimator
+from counterpath.models import NeuralCDE
 from counterpath.paths.tabulation import Tabulation
 from counterpath.predictive import Experience
 from counterpath.training import Checkpoint, Clock, Examples, tabulate, train
@@ -22,6 +25,7 @@ from counterpath.training.compiled import keep_compiled
 from counterpath.training.examples import stack_examples, stack_padded
 from counterpath.training.progress import show_progress
 from counterpath.training.spread import use_all_cores
+from counterpath.training.visits import usual_visits, visit_interval
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,15 @@ class _Prepared:
     examples: Examples
     held: Examples
     experience: Experience
+    visit_interval: float | None
+
+    def start(self, network: NeuralCDE) -> NeuralCDE:
+        """The network, told how often patients are seen on average."""
+        visits = self.examples.targets.visits
+        if visits is None or self.visit_interval is None:
+            return network
+        usual = (jnp.asarray(usual_visits(visits)), jnp.asarray(self.visit_interval))
+        return eqx.tree_at(lambda n: (n.intensity_head.usual, n.intensity_head.interval), network, usual)
 
 
 def fit_members(
@@ -73,12 +86,14 @@ def fit_members(
         )
         rng = np.random.default_rng([DATA_SEED, first.seed, 1])
         cuts = first.architecture.cuts
-        examples, held = (tabulate(c, tabulation, cuts=cuts, rng=rng) for c in (train_cohort, validation))
+        interval = visit_interval(train_cohort, first.max_horizon) if first.architecture.informative_sampling else None
+        examples = tabulate(train_cohort, tabulation, cuts=cuts, rng=rng, interval=interval)
+        held = tabulate(validation, tabulation, cuts=cuts, rng=rng)
         experience = Experience.of(train_cohort, first.max_horizon)
-        prepared.append(_Prepared(train_cohort.schema, tabulation, examples, held, experience))
+        prepared.append(_Prepared(train_cohort.schema, tabulation, examples, held, experience, interval))
     of_member = prepared * len(members) if len(prepared) == 1 else prepared
     networks = [
-        member.new_network(own.tabulation, seed)
+        own.start(member.new_network(own.tabulation, seed))
         for member, own in zip(members, of_member, strict=True)
         for seed in member.network_seeds
     ]

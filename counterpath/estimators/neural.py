@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from os import PathLike
@@ -14,13 +14,14 @@ import numpy as np
 import polars as pl
 
 from counterpath.cohort import Cohort, CohortError, Plan, TreatmentEvents, fit_scaler
+from counterpath.cohort.frames import to_kind
 from counterpath.cohort.transforms import TransformName
 from counterpath.dynamics.vector_field import Activation
 from counterpath.estimators.contract import Estimator
 from counterpath.models import Inputs, NetworkSizes, NeuralCDE, build_network
 from counterpath.models.likelihood import STUDENT_DEGREES
 from counterpath.models.network import PosteriorStart
-from counterpath.models.posterior import PosteriorMixture
+from counterpath.models.posterior import PosteriorMixture, visit_chance
 from counterpath.paths import Interpolation
 from counterpath.paths.tabulation import Tabulation
 from counterpath.predictive import Draws, Law, Mixture, Noise
@@ -58,6 +59,7 @@ class Architecture:
         start_scale: Size of the first weights of the vector fields, in units of 1/√fan-in.
         posterior: Law of the weights; None for fixed weights.
         skewed: Whether the noise of an outcome has a std of its own on each side of its centre.
+        informative_sampling: Whether the rate of visits is learned, and outcomes count by its inverse.
     """
 
     lookback: float | None
@@ -77,6 +79,7 @@ class Architecture:
     start_scale: float
     posterior: PosteriorStart | None
     skewed: bool = False
+    informative_sampling: bool = False
 
     def __post_init__(self):
         for name in ("lookback", "hidden", "cells", "plan_cells", "field_widths", "embedding_widths", "head_widths"):
@@ -201,6 +204,7 @@ class NeuralEstimator(Estimator):
             start_scale=plan.start_scale,
             cells_per_move=max(plan.cells // MOVES, 1),
             skewed=plan.skewed,
+            sees_visits=plan.informative_sampling,
         )
         key = jax.random.fold_in(jax.random.key(seed), NETWORK_SEED)
         carry, plan_carry = (
@@ -255,6 +259,47 @@ class NeuralEstimator(Estimator):
         centres, spreads = self._components(known, plan.resolve(known), each, draws, seed)
         shift, std = Noise(self.training.likelihood, STUDENT_DEGREES).moments(spreads[..., 0, :])
         return centres[..., 0] + shift, std
+
+    def observation_intensity(
+        self, cohort: Cohort, plan: Plan, *, horizons: Sequence[float], draws: int = COMPONENTS, seed: int = 0
+    ) -> Any:
+        """How likely patients are to be seen at each horizon; only with `informative_sampling`.
+
+        Where all training outcomes lie on a grid of days or hours, this is the probability of a visit at a time of that
+        grid; otherwise the rate, in visits per unit of time.
+
+        Args:
+            cohort: Patients, at the end of their histories.
+            plan: What they are to get.
+            horizons: From there on.
+            draws: Of the weights.
+            seed: Of the draws.
+        """
+        if not self.architecture.informative_sampling:
+            raise CohortError(
+                f"This {type(self).__name__} has not learned how often patients are seen. Fit one with "
+                "informative_sampling=True."
+            )
+        known = cohort.until(cohort.history_end)
+        clock, number = Clock.of(self.tabulation_), -(-draws // len(self.networks_))
+        keys = jax.random.split(jax.random.key(seed), number)
+        parts = []
+        for start in range(0, len(known), PATIENTS_AT_ONCE):
+            some = known[start : start + PATIENTS_AT_ONCE]
+            inputs, _ = self._inputs(some, plan.resolve(some), np.tile(np.asarray(horizons, float), (len(some), 1)))
+            chances = [
+                visit_chance(network, inputs, keys, clock.history, clock.plan, self.training.increments)
+                for network in self.networks_
+            ]
+            parts.append(np.mean([np.asarray(chance)[:, 0] for chance in chances], axis=0))
+        table = pl.DataFrame(
+            {
+                known.schema.patient_column: known.patients.gather(np.repeat(np.arange(len(known)), len(horizons))),
+                "elapsed": np.tile(np.asarray(horizons, float), len(known)),
+                "observation_intensity": np.concatenate(parts).ravel(),
+            }
+        )
+        return to_kind(table, known.frames)
 
     def _components(
         self, known: Cohort, planned: TreatmentEvents, horizons: np.ndarray, draws: int, seed: int

@@ -53,6 +53,7 @@ class TECDE(NeuralEstimator):
         optimiser: Literal["layered", "plain"] = "layered",
         patience: int | None = None,
         fits_noise: bool = True,
+        informative_sampling: bool = False,
         validation_share: float = 0.1,
     ):
         """As for `BNCDE`, without the laws of the weights.
@@ -88,6 +89,7 @@ class TECDE(NeuralEstimator):
             optimiser: `layered` or `plain`.
             patience: Validation scores without improvement after which training stops.
             fits_noise: After training, choose the size of the noise on validation patients.
+            informative_sampling: Learn how often patients are seen, and let each outcome count by the inverse.
             validation_share: Share of patients held out where `fit` gets no validation cohort.
         """
         architecture = Architecture(
@@ -108,6 +110,7 @@ class TECDE(NeuralEstimator):
             start_scale=start_scale,
             posterior=None,
             skewed=skewed,
+            informative_sampling=informative_sampling,
         )
         training = TrainingSettings(
             steps=steps,

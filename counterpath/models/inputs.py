@@ -65,6 +65,18 @@ class Inputs(eqx.Module):
         )
 
 
+class Visits(eqx.Module):
+    """At which horizons patients were seen.
+
+    Attributes:
+        came: How often each horizon counts as a visit.
+        exposure: How often a time of a grid counts as one without a visit, or the time that a horizon stands for.
+    """
+
+    came: Float[Array, "*patients cuts horizons"]
+    exposure: Float[Array, "*patients cuts horizons"]
+
+
 class Targets(eqx.Module):
     """Outcomes after each cut.
 
@@ -72,8 +84,10 @@ class Targets(eqx.Module):
         changes: From the last known outcome, in units of the usual change.
         shares: How much each counts: 1 divided among the cuts that predict it, 0 where nothing was recorded.
         cuts: How many of the cuts of each patient are real.
+        visits: At the horizons; None where they are not looked at.
     """
 
     changes: Float[Array, "*patients cuts horizons outcomes"]
     shares: Float[Array, "*patients cuts horizons outcomes"]
     cuts: Int[Array, "*patients"]
+    visits: Visits | None = None

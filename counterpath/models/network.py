@@ -15,6 +15,7 @@ from counterpath.dynamics.vector_field import Activation
 from counterpath.dynamics.weight_law import Drift
 from counterpath.models.head import OutcomeHead, Perceptron
 from counterpath.models.inputs import Inputs
+from counterpath.models.intensity import IntensityHead
 
 Outcome = Float[Array, "draws patients cuts horizons outcomes"]
 Sides = Float[Array, "draws patients cuts horizons outcomes sides"]
@@ -38,6 +39,7 @@ class NetworkSizes:
         start_scale: Size of the first weights of the vector fields, in units of 1/√fan-in.
         cells_per_move: Cells of a history over which the encoder's weights stay the same.
         skewed: Whether noise has a std of its own on each side.
+        sees_visits: Whether there is a head for the rate of visits.
     """
 
     known: int
@@ -53,6 +55,7 @@ class NetworkSizes:
     start_scale: float = 1.0
     cells_per_move: int = 1
     skewed: bool = False
+    sees_visits: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ class NeuralCDE(eqx.Module):
         decoder_field: f^d.
         decoder_law: Of its weights.
         outcome_head: η^p.
+        intensity_head: η^ζ, where visits are learned.
         cells_per_move: Cells of a history over which the encoder's weights stay the same.
     """
 
@@ -116,6 +120,7 @@ class NeuralCDE(eqx.Module):
     decoder_field: VectorField
     decoder_law: WeightLaw | FixedWeights
     outcome_head: OutcomeHead
+    intensity_head: IntensityHead | None = None
     cells_per_move: int = eqx.field(static=True, default=1)
 
     def draw_weights(
@@ -197,13 +202,25 @@ class NeuralCDE(eqx.Module):
             increments: Of the Brownian motion.
             dropout_keys: One per draw and patient, in training; default: the draw's, for all patients alike.
         """
+        hidden, path_kl = self.hidden_and_kl(inputs, keys, durations, plan_durations, increments)
+        mean, std = self.read_out(hidden, inputs.times, keys, dropout_keys)
+        return mean, std, path_kl
+
+    def hidden_and_kl(
+        self,
+        inputs: Inputs,
+        keys: Key[Array, " draws"],
+        durations: Float[Array, " steps"],
+        plan_durations: Float[Array, " plan_steps"],
+        increments: Increments = "gaussian",
+    ) -> tuple[Float[Array, "draws patients cuts horizons hidden"], Float[Array, ""]]:
+        """Z̃ for many patients and draws, and the mean KL of the paths."""
         path_keys = keys[:1] if self.has_fixed_weights else keys
         weights = self.draw_weights(path_keys, durations, plan_durations, increments)
         hidden = self.hidden_of(inputs, weights, durations, plan_durations)
         if self.has_fixed_weights:
             hidden = jnp.broadcast_to(hidden, (len(keys), *hidden.shape[1:]))
-        mean, std = self.read_out(hidden, inputs.times, keys, dropout_keys)
-        return mean, std, jnp.mean(weights.path_kl)
+        return hidden, jnp.mean(weights.path_kl)
 
     def hidden_of(
         self,
@@ -248,6 +265,7 @@ def build_network(
 ) -> NeuralCDE:
     """A network before training; without a `PosteriorStart` its weights are fixed parameters."""
     embedding_key, encoder_key, decoder_key, head_key = jax.random.split(key, 4)
+    intensity_key = jax.random.fold_in(head_key, 1)
     encoder_field = VectorField(sizes.hidden, sizes.channels, sizes.field_widths, sizes.activation, carry)
     decoder_field = VectorField(sizes.hidden, sizes.plan_channels, sizes.field_widths, sizes.activation, plan_carry)
     return NeuralCDE(
@@ -264,6 +282,9 @@ def build_network(
             skewed=sizes.skewed,
             key=head_key,
         ),
+        IntensityHead(sizes.hidden + decoder_field.carried, sizes.head_widths, key=intensity_key)
+        if sizes.sees_visits
+        else None,
         sizes.cells_per_move,
     )
 

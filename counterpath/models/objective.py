@@ -7,6 +7,8 @@ Each observed outcome counts once however many cuts predict it, and each KL once
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
@@ -29,6 +31,20 @@ class Batch(eqx.Module):
     targets: Targets
 
 
+class Bound(NamedTuple):
+    """Parts of the bound.
+
+    Attributes:
+        log_likelihood: An unbiased estimate of the expected log likelihood of a batch's outcomes.
+        kl: Of the data set.
+        visits: Log likelihood of the batch's visits, where these are learned; its gradient reaches their head alone.
+    """
+
+    log_likelihood: Float[Array, ""]
+    kl: Float[Array, ""]
+    visits: Float[Array, ""]
+
+
 def evidence_bound(
     network: NeuralCDE,
     batch: Batch,
@@ -40,8 +56,10 @@ def evidence_bound(
     likelihood: Likelihood,
     increments: Increments,
     outcome_noise: bool = True,
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """An unbiased estimate of the expected log likelihood of these patients, and of the KL of the data set.
+) -> Bound:
+    """Its parts, estimated from some patients.
+
+    Where visits are learned, outcomes count by the inverse of their chance to be seen.
 
     Args:
         network: With its laws.
@@ -54,10 +72,15 @@ def evidence_bound(
         increments: Of the Brownian motion.
         outcome_noise: Whether the head's std counts; without it the likelihood is that of squared error.
     """
-    mean, std, path_kl = network.outcomes(
-        batch.inputs, keys, durations, plan_durations, increments=increments, dropout_keys=dropout_keys
-    )
+    targets = batch.targets
+    hidden, path_kl = network.hidden_and_kl(batch.inputs, keys, durations, plan_durations, increments)
+    mean, std = network.read_out(hidden, batch.inputs.times, keys, dropout_keys)
     if not outcome_noise:
         std = jnp.ones_like(std)
-    densities = log_density(likelihood, batch.targets.changes, mean, std).mean(axis=0)
-    return jnp.sum(densities * batch.targets.shares), path_kl + network.initial_kl()
+    shares, visits = targets.shares, jnp.zeros(())
+    if network.intensity_head is not None and targets.visits is not None:
+        raw = network.intensity_head(hidden)
+        shares = shares * network.intensity_head.weights(raw, shares)
+        visits = network.intensity_head.log_likelihood(raw, targets.visits)
+    densities = log_density(likelihood, targets.changes, mean, std).mean(axis=0)
+    return Bound(jnp.sum(densities * shares), path_kl + network.initial_kl(), visits)

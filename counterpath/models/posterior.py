@@ -169,6 +169,21 @@ def _outcomes(network, inputs, weights, keys, durations, plan_durations):
     return network.read_out(hidden, inputs.times, keys)
 
 
+@eqx.filter_jit
+def visit_chance(
+    network: NeuralCDE,
+    inputs: Inputs,
+    keys: Key[Array, " draws"],
+    durations: Float[Array, " steps"],
+    plan_durations: Float[Array, " plan_steps"],
+    increments: Increments,
+) -> Float[Array, "patients cuts horizons"]:
+    """Probability or rate of a visit, over draws of the weights."""
+    assert network.intensity_head is not None
+    hidden, _ = network.hidden_and_kl(inputs, keys, durations, plan_durations, increments)
+    return network.intensity_head.chance(network.intensity_head(hidden))
+
+
 def _pad(inputs: Inputs) -> Inputs:
     """Patients and horizons up to the next power of two; what is added is a copy of the last."""
     patients, horizons = inputs.horizon_step.shape[0], inputs.horizon_step.shape[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -28,6 +28,8 @@ class CutTimes:
         row: The record that holds each target.
         elapsed: From the cut to the target.
         present: Whether there is such a target.
+        came: How often each horizon counts as a visit; of no use where visits are not looked at.
+        exposure: How often, or for how much time, it counts as one without.
     """
 
     times: Float64[np.ndarray, "patients cuts"]
@@ -35,10 +37,12 @@ class CutTimes:
     row: Int64[np.ndarray, "patients cuts targets"]
     elapsed: Float64[np.ndarray, "patients cuts targets"]
     present: Bool[np.ndarray, "patients cuts targets"]
+    came: Float64[np.ndarray, "patients cuts #targets"]
+    exposure: Float64[np.ndarray, "patients cuts #targets"]
 
     def of(self, some: slice) -> CutTimes:
         """Those of some patients."""
-        return CutTimes(self.times[some], self.number[some], self.row[some], self.elapsed[some], self.present[some])
+        return CutTimes(*(getattr(self, field.name)[some] for field in fields(self)))
 
     @property
     def is_real(self) -> Bool[np.ndarray, "patients cuts"]:
@@ -46,13 +50,22 @@ class CutTimes:
         return np.arange(self.times.shape[1]) < self.number[:, None]
 
 
-def candidate_cuts(cohort: Cohort, grid: Grid, max_horizon: float, cuts: Cuts, rng: np.random.Generator) -> CutTimes:
+def candidate_cuts(
+    cohort: Cohort,
+    grid: Grid,
+    max_horizon: float,
+    cuts: Cuts,
+    rng: np.random.Generator,
+    *,
+    keeps_unfollowed: bool = False,
+) -> CutTimes:
     """Times at which each trajectory may be cut, with the outcomes within `max_horizon` after them.
 
     `many`: where each record time has a cell of its own, the window's start and the end of every cell; otherwise in
     every cell of each patient one time, at a record or between records with equal chances. Where records are longer
     than the grid's lookback, a few over the whole of them. `last`: one cut, so that the last outcome is as late after
-    it as may be.
+    it as may be. Cuts that no outcome follows are left out, unless they are wanted too, since that nobody came is what
+    the rate of visits is learned from.
     """
     records = cohort.records
     outcomes: np.ndarray = ~np.all(np.isnan(records.values[:, : len(cohort.schema.outcomes)]), axis=1)
@@ -68,7 +81,8 @@ def candidate_cuts(cohort: Cohort, grid: Grid, max_horizon: float, cuts: Cuts, r
     numbers = np.flatnonzero(outcomes)
     after = rows_before(seen.offsets, seen.times, times, side="right")
     until = rows_before(seen.offsets, seen.times, times + max_horizon * (1 + ROUNDING), side="right")
-    useful = (until > after) & (times >= first[:, None])
+    followed = times < cohort.history_end[:, None] if keeps_unfollowed else until > after
+    useful = followed & (times >= first[:, None])
     order = np.argsort(~useful, axis=1, kind="stable")
     number = useful.sum(axis=1)
     order = np.take_along_axis(order, np.minimum(np.arange(order.shape[1]), np.maximum(number - 1, 0)[:, None]), 1)
@@ -80,7 +94,8 @@ def candidate_cuts(cohort: Cohort, grid: Grid, max_horizon: float, cuts: Cuts, r
     index = seen.offsets[:-1, None, None] + after[..., None] + place
     index = np.where(present, index, 0)
     elapsed = np.where(present, np.clip(seen.times[index] - times[..., None], 0.0, max_horizon), max_horizon)
-    return CutTimes(times, number.astype(np.int64), numbers[index], elapsed, present)
+    nothing = np.zeros((*times.shape, 1))
+    return CutTimes(times, number.astype(np.int64), numbers[index], elapsed, present, nothing, nothing)
 
 
 def _spread(available: np.ndarray, targets: int, rng: np.random.Generator) -> np.ndarray:

@@ -17,10 +17,12 @@ from counterpath.cohort.cuts import events_from
 from counterpath.cohort.grid import choose_grid, grid_through, window_starts
 from counterpath.cohort.scaling import Scaler
 from counterpath.models import Inputs, Targets
+from counterpath.models.inputs import Visits
 from counterpath.paths import Interpolation
 from counterpath.paths.tabulation import HistoryArrays, PlanArrays, Tabulation
 from counterpath.training.cut_times import ROUNDING, Cuts, CutTimes, candidate_cuts
 from counterpath.training.usual_sizes import usual_change, usual_level, usual_size
+from counterpath.training.visits import with_visits
 
 PATIENTS_AT_ONCE = 256
 SIZED_FROM = 2_000  # patients say well enough what the usual sizes are
@@ -123,15 +125,36 @@ def fit_tabulation(
     )
 
 
-def tabulate(cohort: Cohort, tabulation: Tabulation, *, cuts: Cuts, rng: np.random.Generator) -> Examples:
-    """The cohort's windows, cuts and outcomes as arrays for the network."""
-    found = candidate_cuts(cohort, tabulation.grid, tabulation.max_horizon, cuts, rng)
+def tabulate(
+    cohort: Cohort,
+    tabulation: Tabulation,
+    *,
+    cuts: Cuts,
+    rng: np.random.Generator,
+    interval: float | None = None,
+) -> Examples:
+    """The cohort's windows, cuts and outcomes as arrays for the network.
+
+    Args:
+        cohort: Whole trajectories.
+        tabulation: Grids and scales.
+        cuts: Where trajectories are cut.
+        rng: For cuts.
+        interval: Of the grid on which visits lie, 0 for none; where it is given, visits are looked at too.
+    """
+    longest = tabulation.max_horizon
+    found = candidate_cuts(cohort, tabulation.grid, longest, cuts, rng, keeps_unfollowed=interval is not None)
+    if interval is not None:
+        found = with_visits(cohort, found, longest, interval, rng)
     arrays = _arrays(cohort, tabulation, found)
     changes = np.nan_to_num(arrays.changes / tabulation.change_scale)
     targets = Targets(
         jnp.asarray(changes, dtype=jnp.float32),
         jnp.asarray(arrays.shares, dtype=jnp.float32),
         jnp.asarray(arrays.number, dtype=jnp.int32),
+        None
+        if interval is None
+        else Visits(*(jnp.asarray(p, dtype=jnp.float32) for p in (arrays.came, arrays.exposure))),
     )
     outcomes = jnp.asarray(arrays.shares.sum(), dtype=jnp.float32)
     return Examples(Inputs.of(arrays.history, arrays.plan), targets, outcomes)
@@ -146,6 +169,8 @@ class _Arrays:
     changes: Float64[np.ndarray, "rows cuts targets outcomes"]
     shares: Float64[np.ndarray, "rows cuts targets outcomes"]
     number: Int64[np.ndarray, " rows"]
+    came: Float64[np.ndarray, "rows cuts #targets"]
+    exposure: Float64[np.ndarray, "rows cuts #targets"]
 
 
 def _arrays(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> _Arrays:
@@ -178,7 +203,8 @@ def _one_window_each(cohort, tabulation, found, later, shares) -> _Arrays:
     history = tabulation.windows(cohort, times)
     events = events_from(cohort.events.take(np.repeat(np.arange(len(cohort)), times.shape[1])), times.ravel())
     plan = tabulation.plans(events, elapsed.reshape(times.size, elapsed.shape[-1]))
-    return _Arrays(history, plan, later - history.last_outcome[:, :, None, :], shares, found.number)
+    changes = later - history.last_outcome[:, :, None, :]
+    return _Arrays(history, plan, changes, shares, found.number, found.came, found.exposure)
 
 
 def _one_window_per_cut(cohort, tabulation, found, later, shares) -> _Arrays:
@@ -187,7 +213,9 @@ def _one_window_per_cut(cohort, tabulation, found, later, shares) -> _Arrays:
     history = tabulation.histories(cohort.take(patient).until(times))
     plan = tabulation.plans(events_from(cohort.events.take(patient), times), elapsed)
     changes = later[patient, cut][:, None] - history.last_outcome[:, :, None, :]
-    return _Arrays(history, plan, changes, shares[patient, cut][:, None], np.ones(len(patient), dtype=np.int64))
+    came, exposure = (part[patient, cut][:, None] for part in (found.came, found.exposure))
+    one = np.ones(len(patient), dtype=np.int64)
+    return _Arrays(history, plan, changes, shares[patient, cut][:, None], one, came, exposure)
 
 
 def _in_one_window(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> bool:

@@ -70,7 +70,8 @@ def draw_batch(
     )
     factor = targets.cuts / cuts_per_step
     shares = at_cuts(targets.shares) * factor[:, None, None, None]
-    return Batch(some, Targets(at_cuts(targets.changes), shares, targets.cuts))
+    visits = jax.tree.map(at_cuts, targets.visits)
+    return Batch(some, Targets(at_cuts(targets.changes), shares, targets.cuts, visits))
 
 
 @eqx.filter_jit(donate="all-except-first")
@@ -100,7 +101,7 @@ def _member_epoch(problem, clock, outcomes, inputs, targets, key, progress):
 
     def objective(parameters, batch, keys, dropout_keys, number):
         network = eqx.combine(parameters, problem.rest)
-        log_likelihood, kl = evidence_bound(
+        bound = evidence_bound(
             network,
             batch,
             clock.history,
@@ -111,12 +112,13 @@ def _member_epoch(problem, clock, outcomes, inputs, targets, key, progress):
             increments=settings.increments,
             outcome_noise=settings.outcome_noise,
         )
-        likelihood = log_likelihood * (patients / batch_size) / outcomes
         # What every device has in full counts once.
-        kl = kl / spread.parts
-        likelihood = likelihood / spread.parts if spread.over == "draws" else likelihood
+        kl = bound.kl / spread.parts
+        part = patients / batch_size / outcomes / (spread.parts if spread.over == "draws" else 1)
+        likelihood = bound.log_likelihood * part
         counts = jnp.minimum(number / ramp, 1.0) if ramp else 1.0
-        return counts * kl / outcomes - likelihood / settings.temperature, (likelihood, kl)
+        loss = counts * kl / outcomes - likelihood / settings.temperature
+        return loss - bound.visits * part, (likelihood, kl)
 
     def step(state, chosen_and_key):
         chosen, own_key = chosen_and_key
