@@ -79,6 +79,7 @@ def draw_forecasts(
                 _draw_band(axes, history, i, column, forecast, number % len(PLAN_COLOURS))
             low, high = axes.get_ylim()
             axes.set_ylim(low - 0.18 * (high - low), high)  # room for the doses
+            axes.set_yticks([tick for tick in axes.get_yticks() if low <= tick <= high])
             axes.set_xlim(-1.03 * back, 1.05 * max(float(forecast.elapsed.max()) for forecast in forecasts))
             axes.axvline(0.0, color=INK, lw=0.8, ls=(0, (3, 2)))
             axes.set_title(f"patient {history.patients[i]}")

@@ -40,3 +40,14 @@ def test_planned_doses_are_marked(today):
 def test_nothing_to_draw_is_said(today):
     with pytest.raises(cp.CohortError, match="no forecast to draw"):
         draw_forecasts(today, [], back=5.0)
+
+
+def test_the_room_for_doses_has_no_numbers(today):
+    """They would say that a volume may be negative."""
+    elapsed = np.array([1.0, 3.0, 5.0])
+    low, median, high = (np.full((len(today), 3), value) for value in (0.0, 6.0, 12.6))
+    figure = draw_forecasts(today, [Forecast("a plan", cp.Plan.none(), elapsed, low, median, high)], back=0.5)
+    for axes in figure.axes:
+        assert axes.get_ylim()[0] < -2.0
+        assert min(axes.get_yticks()) >= 0.0
+        assert len(axes.get_yticks()) > 2
