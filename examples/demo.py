@@ -47,7 +47,7 @@ def a_simulated_study(console: Console, folder: Path) -> None:
     """Where the truth is known: our model between the simplest forecast and the best possible one, and two plans."""
     console.rule("A simulated study")
     train = cp.simulate_tumor_growth(patients=1_000, seed=0).cohort
-    study = cp.simulate_tumor_growth(patients=400, seed=1)
+    study = cp.simulate_tumor_growth(patients=300, seed=1)
     console.print(train)
     console.print(f"\n{train.check()}", highlight=False)
 
@@ -70,7 +70,7 @@ def a_simulated_study(console: Console, folder: Path) -> None:
         "\nFrom day 50, under what was really given; volumes over the training patients' standard deviation.\n"
     )
     console.print(as_table(evaluations))
-    console.print("\nOf 400 other patients. The oracle knows the simulator: no model can do better but by chance.")
+    console.print(f"\nOf {len(today)} other patients. The oracle knows the simulator: no model can do better but by chance.")
     console.print(f"\n{evaluations[2]}.", highlight=False)
 
     (asked, plan), (_, nothing) = PLANS.items()
