@@ -70,7 +70,9 @@ def a_simulated_study(console: Console, folder: Path) -> None:
         "\nFrom day 50, under what was really given; volumes over the training patients' standard deviation.\n"
     )
     console.print(as_table(evaluations))
-    console.print(f"\nOf {len(today)} other patients. The oracle knows the simulator: no model can do better but by chance.")
+    console.print(
+        f"\nOf {len(today)} other patients. The oracle knows the simulator: no model can do better but by chance."
+    )
     console.print(f"\n{evaluations[2]}.", highlight=False)
 
     (asked, plan), (_, nothing) = PLANS.items()
