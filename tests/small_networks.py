@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from counterpath.models import Inputs, NetworkSizes, NeuralCDE, build_network
-from counterpath.models.network import PosteriorStart
+from counterpath.models.sizes import PosteriorStart
 
 DURATIONS = jnp.array([0.1, 0.3, 0.2, 0.4])
 PLAN_DURATIONS = jnp.array([0.25, 0.25, 0.5])

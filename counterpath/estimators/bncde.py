@@ -7,9 +7,10 @@ from typing import Any, Literal
 from counterpath.cohort.transforms import TransformName
 from counterpath.dynamics import Increments
 from counterpath.dynamics.vector_field import Activation
-from counterpath.estimators.neural import Architecture, NeuralEstimator
+from counterpath.estimators.architecture import Architecture
+from counterpath.estimators.neural import NeuralEstimator
 from counterpath.models import Likelihood
-from counterpath.models.network import PosteriorStart
+from counterpath.models.sizes import PosteriorStart
 from counterpath.paths import Interpolation
 from counterpath.training import TrainingSettings
 from counterpath.training.cut_times import Cuts

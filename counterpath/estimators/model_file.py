@@ -30,11 +30,12 @@ from counterpath._version import __version__
 from counterpath.cohort import Grid, Schema
 from counterpath.cohort.rounding import rounded, rounded_down, rounded_up
 from counterpath.cohort.schema import Amounts, in_plain_words
+from counterpath.estimators.architecture import Architecture
 from counterpath.estimators.bncde import BNCDE
 from counterpath.estimators.contract import Estimator
 from counterpath.estimators.deep_ensemble import DeepEnsemble
 from counterpath.estimators.model_header import Header, Member, Paths
-from counterpath.estimators.neural import Architecture, NeuralEstimator
+from counterpath.estimators.neural import NeuralEstimator
 from counterpath.estimators.tecde import TECDE
 from counterpath.models import NeuralCDE
 from counterpath.paths.tabulation import Tabulation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from inspect import signature
 from os import PathLike
 from typing import Any, TypeVar
@@ -15,18 +14,14 @@ import polars as pl
 
 from counterpath.cohort import Cohort, CohortError, Plan, TreatmentEvents, fit_scaler
 from counterpath.cohort.frames import to_kind
-from counterpath.cohort.transforms import TransformName
-from counterpath.dynamics.vector_field import Activation
+from counterpath.estimators.architecture import Architecture
 from counterpath.estimators.contract import Estimator
 from counterpath.models import Inputs, NetworkSizes, NeuralCDE, build_network
 from counterpath.models.likelihood import STUDENT_DEGREES
-from counterpath.models.network import PosteriorStart
 from counterpath.models.posterior import PosteriorMixture, visit_chance
-from counterpath.paths import Interpolation
 from counterpath.paths.tabulation import Tabulation
 from counterpath.predictive import Draws, Law, Mixture, Noise
 from counterpath.training import Clock, TrainingSettings, fit_tabulation
-from counterpath.training.cut_times import Cuts
 
 COMPONENTS = 100  # draws of the weights behind a prediction
 MOVES = 16  # of the weights along a history: they change far more slowly than patients do
@@ -35,59 +30,6 @@ PATIENTS_AT_ONCE = 2_048  # of a prediction: their arrays are a few hundred mega
 DATA_SEED, NETWORK_SEED = 0, 1  # streams of one seed that do not meet
 
 Trainable = TypeVar("Trainable", bound="NeuralEstimator")
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """Everything that decides about a model before it sees data, besides horizon, seed and training.
-
-    Attributes:
-        lookback: The longest history that is followed in steps; what is older is summarised. Default: the longest.
-        cells: The most steps of a history.
-        plan_cells: The most steps of a plan.
-        interpolation: Of the history's path.
-        transform: Of the outcomes.
-        plain_path: Whether paths hold only time, values and treatments, with steps of their own size.
-        corrects_last: Whether outcomes are predicted as a change since they were last seen.
-        cuts: Where training trajectories are cut: `many` times, or once, at the `last` outcome less the horizon.
-        hidden: Size of Z.
-        field_widths: Hidden layers of the vector fields.
-        activation: Of the vector fields.
-        embedding_widths: Hidden layers of the embedding.
-        head_widths: Hidden layers of the head.
-        dropout: In the head.
-        start_scale: Size of the first weights of the vector fields, in units of 1/√fan-in.
-        posterior: Law of the weights; None for fixed weights.
-        skewed: Whether the noise of an outcome has a std of its own on each side of its centre.
-        informative_sampling: Whether the rate of visits is learned, and outcomes count by its inverse.
-    """
-
-    lookback: float | None
-    cells: int
-    plan_cells: int
-    interpolation: Interpolation
-    transform: TransformName
-    plain_path: bool
-    corrects_last: bool
-    cuts: Cuts
-    hidden: int
-    field_widths: tuple[int, ...]
-    activation: Activation
-    embedding_widths: tuple[int, ...]
-    head_widths: tuple[int, ...]
-    dropout: float
-    start_scale: float
-    posterior: PosteriorStart | None
-    skewed: bool = False
-    informative_sampling: bool = False
-
-    def __post_init__(self):
-        for name in ("lookback", "hidden", "cells", "plan_cells", "field_widths", "embedding_widths", "head_widths"):
-            value = getattr(self, name)
-            if value is not None and not np.all(np.asarray(value) > 0):
-                raise CohortError(f"{name}={value} must be more than zero.")
-        if not 0.0 <= self.dropout < 1.0:
-            raise CohortError(f"dropout={self.dropout} is not a probability below 1.")
 
 
 class NeuralEstimator(Estimator):

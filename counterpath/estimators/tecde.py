@@ -6,7 +6,8 @@ from typing import Literal
 
 from counterpath.cohort.transforms import TransformName
 from counterpath.dynamics.vector_field import Activation
-from counterpath.estimators.neural import Architecture, NeuralEstimator
+from counterpath.estimators.architecture import Architecture
+from counterpath.estimators.neural import NeuralEstimator
 from counterpath.paths import Interpolation
 from counterpath.training import TrainingSettings
 from counterpath.training.cut_times import Cuts

@@ -2,8 +2,9 @@
 
 from counterpath.models.inputs import Inputs, Targets
 from counterpath.models.likelihood import Likelihood, log_density
-from counterpath.models.network import NetworkSizes, NeuralCDE, Weights, build_network
+from counterpath.models.network import NeuralCDE, Weights, build_network
 from counterpath.models.objective import Batch, evidence_bound
+from counterpath.models.sizes import NetworkSizes
 
 __all__ = [
     "Batch",

@@ -21,7 +21,7 @@ from still_training import STILL
 
 from counterpath.dynamics import VectorField
 from counterpath.models import Batch, Inputs, Targets, build_network, evidence_bound
-from counterpath.models.network import PosteriorStart
+from counterpath.models.sizes import PosteriorStart
 from counterpath.training.problem import Clock, Problem
 from counterpath.training.steps import Progress, draw_batch, optimiser_for, train_epoch
 

@@ -18,8 +18,8 @@ from small_networks import (
 
 from counterpath.dynamics import VectorField
 from counterpath.models import build_network, posterior
-from counterpath.models.network import PosteriorStart
 from counterpath.models.posterior import Posterior
+from counterpath.models.sizes import PosteriorStart
 
 pytestmark = pytest.mark.slow  # networks are compiled
 

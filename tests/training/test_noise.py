@@ -192,6 +192,7 @@ def test_noise_that_changes_with_time_known_or_ahead_is_found(toy, tilts):
     (scale,), (growth,) = noise_and_growth(network, changes, np.ones(changes.shape), inputs=inputs)
     found = np.log(scale)[:, None] + growth @ (np.array([[0, 0], [30, 0], [0, 4], [30, 4]]).T)
     expected = np.array([0.0, tilts[0], tilts[1], sum(tilts)])
+    # Three standard errors of a logarithm of a std, extrapolated to the corner of both times.
     np.testing.assert_allclose(found, np.tile(expected, (2, 1)), atol=0.12)
 
 
