@@ -171,7 +171,7 @@ class BNCDE(NeuralEstimator):
             steps: Of training.
             **options: As for `BNCDE`.
         """
-        larger = {"field_widths": (128, 128), "batch_size": 128, "temperature": 0.5}
+        larger = {"field_widths": (128, 128), "batch_size": 128, "temperature": 1.0}
         return cls(max_horizon, seed=seed, steps=steps, **(larger | options))
 
     @classmethod
