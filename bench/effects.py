@@ -20,7 +20,7 @@ from bench.engine_speed import markdown
 from bench.engine_table import CUT_DAYS, world
 from bench.provenance import RESULTS, provenance, write_result
 
-TEST, TEST_SEED = 500, 60_000
+TEST, TEST_SEED = 500, 61_000  # 60,000 has judged an earlier state of the model
 HORIZONS = np.arange(2.0, 6.0)
 DRAWS, ORACLE_DRAWS = 200, 4_000
 CHEMOTHERAPY = cp.Plan.repeat("chemotherapy", every=2.0, times=3)

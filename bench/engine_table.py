@@ -24,7 +24,7 @@ import numpy as np
 import typer
 
 import counterpath as cp
-from bench.provenance import RESULTS, provenance, write_result
+from bench.provenance import last_result, provenance, write_result
 from counterpath.estimators.neural import NeuralEstimator
 from counterpath.metrics import covered, crps_draws, mean_by_patient, paired_ratio, squared_error
 
@@ -172,7 +172,7 @@ def line(fits: list[dict[str, Any]]) -> str:
     alone = [fit["fit_seconds"] for fit in fits if not fit["beside"]]
     seconds = f"{np.mean(alone):.0f}" if alone else f"at most {min(fit['fit_seconds'] for fit in fits):.0f}"
     return (
-        f"| {fits[0]['model']} ({len(fits)}) | {ratios} | {shares[0]} | {shares[1]} "
+        f"| {fits[0]['model']} ({len(fits)}) | {test_seed(fits[0]):,} | {ratios} | {shares[0]} | {shares[1]} "
         f"| {row('width_over_oracle_95%', '{:.2f}')} | {spread} | {seconds} |"
     )
 
@@ -190,41 +190,39 @@ def page_of(fits: list[dict[str, Any]]) -> str:
         "from records up to day 55, since it learns from the last cut of each patient alone). CRPS and width are "
         "divided by the oracle's, which knows the simulator. The last but one column is the model's own uncertainty: "
         "RMS(model mean − oracle mean) ÷ RMS(spread over weights). Seconds are of `fit`: preparing, "
-        "compiling and training; where all fits shared the device with others, of the quickest. Figures of every fit: "
-        "`engine.json`.\n"
+        "compiling and training; where all fits shared the device with others, of the quickest. Rows of another test "
+        "seed are of other patients, and only ratios of one seed compare models: a single patient in 4,000 can move a "
+        "mean ([why](../explanation/design-decisions.md#one-patient-can-rule-a-mean)). `BNCDE` of seed 32,000 was "
+        "fitted with temperature ½, the preset then. Figures of every fit: `engine.json`.\n"
     ]
     missing = []
     for variant in VARIANTS:
         rows = []
         for model in MODELS:
             own = [fit for fit in fits if (fit["variant"], fit["model"]) == (variant, model)]
-            rows += [line(own) + "\n"] if own else []
+            for seed in sorted({test_seed(fit) for fit in own}):
+                rows.append(line([fit for fit in own if test_seed(fit) == seed]) + "\n")
             missing += [f"{variant}: {model}"] if not own else []
         if rows:
             parts.append(
                 f"\n## {variant.replace('-', ', ')}\n\n"
-                "| model | CRPS ÷ oracle | 95% holds | 99% holds | 95% width ÷ oracle | error ÷ spread | seconds |\n"
-                "|---|---|---|---|---|---|---|\n" + "".join(rows)
+                "| model | test seed | CRPS ÷ oracle | 95% holds | 99% holds | 95% width ÷ oracle "
+                "| error ÷ spread | seconds |\n"
+                "|---|---|---|---|---|---|---|---|\n" + "".join(rows)
             )
     if missing:
         parts.append(f"\nNot measured yet: {'; '.join(missing)}.\n")
-    parts.append("\n")
-    for seed in sorted({test_seed(fit) for fit in fits}):
-        own = [fit for fit in fits if test_seed(fit) == seed]
-        devices, commits, models = (sorted({fit[key] for fit in own}) for key in ("device", "commit", "model"))
-        parts.append(
-            f"{', '.join(models)}: test patients of seed {seed:,}, {', '.join(devices)}, "
-            f"commit {', '.join(f'`{name[:10]}`' for name in commits)}.\n"
-        )
+    devices, commits = (sorted({fit[key] for fit in fits}) for key in ("device", "commit"))
+    parts.append(f"\nMeasured on {', '.join(devices)}; commit {', '.join(f'`{name[:10]}`' for name in commits)}.\n")
     return "".join(parts)
 
 
 @app.command()
 def page(folder: Path = Folder) -> None:
     """The page, from the fits that are there and those of the last page that were not made anew."""
-    earlier = json.loads((RESULTS / "engine.json").read_text(encoding="utf-8"))["fits"]
+    earlier = last_result("engine")["fits"]
     found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
-    by_name = {(fit["variant"], fit["model"], fit["draw"]): fit for fit in earlier + found}
+    by_name = {(fit["variant"], fit["model"], test_seed(fit), fit["draw"]): fit for fit in earlier + found}
     fits = [by_name[name] for name in sorted(by_name)]
     write_result("engine", {"fits": fits}, page_of(fits))
 

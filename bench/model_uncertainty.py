@@ -23,7 +23,7 @@ from scipy.stats import spearmanr
 
 import counterpath as cp
 from bench.engine_table import CUT_DAYS, HORIZONS, world
-from bench.provenance import provenance, write_result
+from bench.provenance import last_result, provenance, write_result
 
 TRAIN_SEED, VALIDATION_SEED, TEST_SEED = 40_000, 45_000, 50_000
 TEST = 500
@@ -134,9 +134,10 @@ def page_of(cells: list[dict[str, Any]]) -> str:
 
 @app.command()
 def page(folder: Path = Folder) -> None:
-    """The page, from the cells that are there."""
-    cells = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
-    cells.sort(key=lambda cell: (cell["model"], cell["patients"]))
+    """The page, from the cells that are there and those of the last page that were not made anew."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    by_name = {(cell["model"], cell["patients"]): cell for cell in last_result("model-uncertainty")["cells"] + found}
+    cells = [by_name[name] for name in sorted(by_name)]
     write_result("model-uncertainty", {"cells": cells}, page_of(cells))
 
 

@@ -52,6 +52,11 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def last_result(name: str, folder: Path = RESULTS) -> Any:
+    """What `write_result` wrote."""
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
 def write_result(name: str, content: dict[str, Any], page: str, folder: Path = RESULTS) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

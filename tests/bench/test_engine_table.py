@@ -40,11 +40,17 @@ def test_error_and_spread_are_on_the_models_scale():
 
 def test_the_page_has_a_row_per_model_and_names_what_is_missing(fitted):
     text = engine_table.page_of([fitted, fitted | {"fit_seconds": 14.0}])
-    assert "| BNCDE (2) | 1.00, 1.00, 1.00, 1.00, 1.00 |" in text
+    assert "| BNCDE (2) | 32,000 | 1.00, 1.00, 1.00, 1.00, 1.00 |" in text
     assert "| at most 12 |" in text
     missing = text.split("Not measured yet: ")[1]
     assert "arms: BNCDE;" not in missing
     assert "randomised-continuous: DeepEnsemble" in missing
+
+
+def test_fits_on_other_test_patients_have_a_row_of_their_own(fitted):
+    text = engine_table.page_of([fitted, fitted | {"test_seed": 33_000}])
+    assert "| BNCDE (1) | 32,000 |" in text
+    assert "| BNCDE (1) | 33,000 |" in text
 
 
 def test_seconds_are_of_fits_that_had_the_device_to_themselves(fitted):
