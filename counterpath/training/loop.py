@@ -16,6 +16,7 @@ import polars as pl
 from counterpath.models import NeuralCDE, Targets
 from counterpath.training.checkpoint import Checkpoint
 from counterpath.training.examples import Examples
+from counterpath.training.interruption import hearing_interrupts
 from counterpath.training.problem import Clock, Problem
 from counterpath.training.scores import noise_and_spread, validation_score
 from counterpath.training.settings import TrainingSettings
@@ -149,39 +150,43 @@ def train(
     epochs, every = settings.epochs_for(examples.patients), settings.validate_every(examples.patients)
     began = time.perf_counter() - (run.history[-1]["seconds"] if run.history else 0.0)
     saved = time.perf_counter()
-    while run.epoch < epochs and not _exhausted(run, settings):
-        keys = jax.vmap(lambda key, number=run.epoch: jax.random.fold_in(key, number))(member_keys)
-        keys = spread.place(keys, spread.of_members)
-        run.progress, seen = train_epoch((problem, keys), run.progress)
-        run.epoch += 1
-        values = np.asarray(seen, dtype=np.float64)
-        _require_finite(values, settings, run.epoch)
-        scores = None
-        is_posterior = run.epoch >= settings.kl_ramp * epochs  # before, scores are for the eye only, so fewer will do
-        if run.epoch % (every if is_posterior else FEWER * every) == 0 or run.epoch == epochs:
-            scores = np.asarray(validation_score(spread_held, score_key, run.progress.parameters), dtype=np.float64)
-            if is_posterior:
-                _keep_best(run, scores)
-        seconds = time.perf_counter() - began
-        for member, (log_likelihood, kl, bad) in enumerate(values):
-            run.history.append(
-                {
-                    "member": member,
-                    "epoch": run.epoch,
-                    "log_likelihood": float(log_likelihood),
-                    "kl": float(kl),
-                    "bad_steps": float(bad),
-                    "validation": None if scores is None else float(scores[member]),
-                    "seconds": seconds,
-                }
-            )
-        if checkpoint is not None and (scores is not None or time.perf_counter() - saved > AT_MOST_LOST):
-            checkpoint.save(run)
-            saved = time.perf_counter()
-        if report is not None:
-            log_likelihood, kl, bad = (float(mean) for mean in values.mean(axis=0))
-            validated = None if scores is None else float(scores.mean())
-            report(EpochReport(run.epoch, epochs, log_likelihood, kl, bad, validated, is_posterior, seconds))
+    with hearing_interrupts() as stop_if_interrupted:
+        while run.epoch < epochs and not _exhausted(run, settings):
+            keys = jax.vmap(lambda key, number=run.epoch: jax.random.fold_in(key, number))(member_keys)
+            keys = spread.place(keys, spread.of_members)
+            run.progress, seen = train_epoch((problem, keys), run.progress)
+            run.epoch += 1
+            values = np.asarray(seen, dtype=np.float64)
+            _require_finite(values, settings, run.epoch)
+            scores = None
+            is_posterior = (
+                run.epoch >= settings.kl_ramp * epochs
+            )  # before, scores are for the eye only, so fewer will do
+            if run.epoch % (every if is_posterior else FEWER * every) == 0 or run.epoch == epochs:
+                scores = np.asarray(validation_score(spread_held, score_key, run.progress.parameters), dtype=np.float64)
+                if is_posterior:
+                    _keep_best(run, scores)
+            seconds = time.perf_counter() - began
+            for member, (log_likelihood, kl, bad) in enumerate(values):
+                run.history.append(
+                    {
+                        "member": member,
+                        "epoch": run.epoch,
+                        "log_likelihood": float(log_likelihood),
+                        "kl": float(kl),
+                        "bad_steps": float(bad),
+                        "validation": None if scores is None else float(scores[member]),
+                        "seconds": seconds,
+                    }
+                )
+            if checkpoint is not None and (scores is not None or time.perf_counter() - saved > AT_MOST_LOST):
+                checkpoint.save(run)
+                saved = time.perf_counter()
+            if report is not None:
+                log_likelihood, kl, bad = (float(mean) for mean in values.mean(axis=0))
+                validated = None if scores is None else float(scores.mean())
+                report(EpochReport(run.epoch, epochs, log_likelihood, kl, bad, validated, is_posterior, seconds))
+            stop_if_interrupted()
     best = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), run.best)  # on one device again
     spread_there = None
     if settings.outcome_noise and settings.fits_noise:
