@@ -19,16 +19,10 @@ import counterpath as cp
 from bench.engine_speed import markdown
 from bench.engine_table import CUT_DAYS, world
 from bench.provenance import RESULTS, provenance, write_result
+from counterpath.experiments.expected_effects import COMPARED, DRAWS, ORACLE_DRAWS, oracle_draws, rms
 
 TEST, TEST_SEED = 500, 61_000  # 60,000 has judged an earlier state of the model
 HORIZONS = np.arange(2.0, 6.0)
-DRAWS, ORACLE_DRAWS = 200, 4_000
-CHEMOTHERAPY = cp.Plan.repeat("chemotherapy", every=2.0, times=3)
-RADIOTHERAPY = cp.Plan.repeat("radiotherapy", every=2.0, times=3)
-COMPARED = {
-    "chemotherapy against nothing": (CHEMOTHERAPY, cp.Plan.none()),
-    "chemotherapy against radiotherapy": (CHEMOTHERAPY, RADIOTHERAPY),
-}
 BENEFIT_BINS = np.array([0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0])
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -55,7 +49,7 @@ def compare(model: Any, oracle: cp.Oracle, today: Any, plan: cp.Plan, versus: cp
     asked = {"horizons": HORIZONS.tolist(), "progress": False}
     effect = model.effect(today, plan, versus=versus, draws=DRAWS, **asked)
     # Draw by draw with the same parameters and noise, so that what differs is the plan.
-    one, other = (draws_of(oracle, today, own) for own in (plan, versus))
+    one, other = (oracle_draws(oracle, today, own, HORIZONS, ORACLE_DRAWS) for own in (plan, versus))
     truth, unsure = (one - other).mean(axis=0), (one - other).std(axis=0)
     lower, upper = effect.interval(0.95)
     inside = (truth >= lower) & (truth <= upper)
@@ -72,13 +66,6 @@ def compare(model: Any, oracle: cp.Oracle, today: Any, plan: cp.Plan, versus: cp
     ]
     chance = effect.probability_of_benefit(better="lower")
     return {"horizons": rows, "benefit": benefit(chance.ravel(), (truth < 0).ravel())}
-
-
-def draws_of(oracle: cp.Oracle, today: Any, plan: cp.Plan) -> np.ndarray:
-    each = np.tile(HORIZONS, (len(today), 1))
-    law: Any
-    (law,) = next(oracle.laws(today, plan, each, ORACLE_DRAWS, 0))
-    return law.draws
 
 
 def benefit(chance: np.ndarray, gains: np.ndarray) -> list[dict[str, float]]:
@@ -98,10 +85,6 @@ def benefit(chance: np.ndarray, gains: np.ndarray) -> list[dict[str, float]]:
                 }
             )
     return rows
-
-
-def rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
 
 
 def page_of(content: dict[str, Any]) -> str:

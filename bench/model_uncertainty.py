@@ -24,6 +24,7 @@ from scipy.stats import spearmanr
 import counterpath as cp
 from bench.engine_table import CUT_DAYS, HORIZONS, world
 from bench.provenance import last_result, provenance, write_result
+from counterpath.experiments.expected_effects import rms
 
 TRAIN_SEED, VALIDATION_SEED, TEST_SEED = 40_000, 45_000, 50_000
 TEST = 500
@@ -101,10 +102,6 @@ def write_cell(content: dict[str, Any], folder: Path) -> None:
     name = f"{content['model']}.{content['patients']}.json"
     (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(content, indent=2))
-
-
-def rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
 
 
 def page_of(cells: list[dict[str, Any]]) -> str:

@@ -1,55 +1,16 @@
-"""What a measured figure must say of itself: command, machine, versions, commit."""
+"""Where measured figures are kept: docs/results, JSON and the page rendered from it."""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
-import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from counterpath.experiments.provenance import provenance
+
+__all__ = ["RESULTS", "last_result", "provenance", "write_result"]
+
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-
-
-def provenance(command: str) -> dict[str, Any]:
-    return {
-        "command": command,
-        **_source(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "versions": {name: _version(name) for name in ("counterpath", "jax", "numpy", "polars")},
-    }
-
-
-def _source() -> dict[str, Any]:
-    """Of a clone, or as the environment says where a copy has no history of its own."""
-    said = os.environ.get("COUNTERPATH_COMMIT")
-    if said:
-        return {"commit": said, "changed_since_commit": False}
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    changed = subprocess.run(
-        ["git", "status", "--porcelain", "--", "counterpath", "bench"], capture_output=True, text=True, check=True
-    ).stdout
-    return {"commit": commit, "changed_since_commit": bool(changed.strip())}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:  # a copy that is on the path, but not installed
-        return "not installed"
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def last_result(name: str, folder: Path = RESULTS) -> Any:

@@ -13,6 +13,7 @@ from counterpath.cli.evaluate import evaluate
 from counterpath.cli.fit import fit
 from counterpath.cli.predict import predict
 from counterpath.cli.report import report
+from counterpath.cli.reproduce import reproduce
 from counterpath.cli.simulate import simulate
 from counterpath.cli.split import split
 
@@ -42,7 +43,7 @@ def _root(
     """Options of the command itself; typer shows the app's help."""
 
 
-for command in (simulate, check, split, fit, predict, effect, evaluate, report):
+for command in (simulate, check, split, fit, predict, effect, evaluate, report, reproduce):
     app.command()(command)
 
 

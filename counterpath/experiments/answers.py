@@ -1,0 +1,167 @@
+"""What a model said about test patients: the few figures of each that the experiments look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from counterpath.estimators import Estimator, Oracle
+from counterpath.experiments.scales import Scale
+from counterpath.experiments.worlds import HORIZONS, USUAL_NOISE, Asked, World, branching, factual, other_arm
+from counterpath.metrics import crps_draws
+
+LEVELS = (0.95, 0.96, 0.97, 0.98, 0.99)
+DRAWS = 1_000
+Each = Float64[np.ndarray, "patients horizons"]
+AtLevels = Float64[np.ndarray, "levels patients horizons"]
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """Of one model about one set of patients, in cm³.
+
+    Attributes:
+        mean: Expected volume.
+        median: Half of the probability lies below.
+        lower: Ends of the intervals at `LEVELS`.
+        upper: Likewise.
+        crps: Of each patient's outcome.
+        std: Of the predictive distribution.
+        outcome_std: The part of it that no data would lower.
+        model_std: The part that more data would lower.
+        relative_std: Of the volume's logarithm.
+        spread: Model uncertainty on the model's own scale; NaN where there is none.
+    """
+
+    mean: Each
+    median: Each
+    lower: AtLevels
+    upper: AtLevels
+    crps: Each
+    std: Each
+    outcome_std: Each
+    model_std: Each
+    relative_std: Each
+    spread: Each
+
+    @classmethod
+    def of(cls, model: Estimator, asked: Asked, horizons: tuple[float, ...], draws: int) -> Said:
+        """Ask a model."""
+        prediction = model.predict(
+            asked.history, asked.plan, horizons=horizons, draws=min(draws, model.draws_to_judge), progress=False
+        )
+        drawn = prediction.sample(draws)
+        tails = (1 - np.array(LEVELS)) / 2
+        ends = np.quantile(drawn, np.concatenate([tails, 1 - tails, [0.5]]), axis=0)
+        law = prediction.laws[0]
+        outcomes = asked.outcomes[:, [HORIZONS.index(horizon) for horizon in horizons]]
+        return cls(
+            mean=prediction.mean,
+            median=ends[-1],
+            lower=ends[: len(LEVELS)],
+            upper=ends[len(LEVELS) : -1],
+            crps=crps_draws(outcomes, drawn),
+            std=drawn.std(axis=0),
+            outcome_std=np.sqrt(law.outcome_variance),
+            model_std=np.sqrt(law.model_variance),
+            relative_std=np.log(np.maximum(drawn, SMALLEST_CM3)).std(axis=0),
+            spread=law.spread,
+        )
+
+
+SMALLEST_CM3 = 1e-3  # a tumour of one cubic millimetre; what is smaller differs on paper only
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A fitted model before the test patients of its world, with the oracle beside it.
+
+    Attributes:
+        world: Where it learned.
+        scale: How many patients there are.
+        horizons: That it may be asked about.
+        ask: The model, or what stands for it where the world's noise matters.
+        oracle: The same of the oracle; None for the oracle itself.
+        model: The fitted model.
+    """
+
+    world: World
+    scale: Scale
+    horizons: tuple[float, ...]
+    ask: Callable[[str, float], Said]
+    oracle: Judged | None = None
+    model: Any = None
+
+    def asked(self, protocol: str, noise_std: float = USUAL_NOISE) -> Asked:
+        """Test patients."""
+        if protocol == "factual":
+            return factual(self.world, self.scale, noise_std)
+        return (other_arm if protocol == "other arm" else branching)(self.world, self.scale)
+
+    def said(self, protocol: str = "factual", noise_std: float = USUAL_NOISE) -> Said:
+        """What the model says about them."""
+        key = (protocol, noise_std)
+        if key not in self._kept:
+            self._kept[key] = self.ask(protocol, noise_std)
+        return self._kept[key]
+
+    @cached_property
+    def _kept(self) -> dict[tuple[str, float], Said]:
+        return {}
+
+    def outcomes(self, protocol: str = "factual", noise_std: float = USUAL_NOISE) -> Each:
+        """What happened, at the model's horizons."""
+        return self.asked(protocol, noise_std).outcomes[:, self.columns]
+
+    @property
+    def columns(self) -> list[int]:
+        """Of the model's horizons among all."""
+        return [HORIZONS.index(horizon) for horizon in self.horizons]
+
+
+def judged_model(model: Estimator, world: World, scale: Scale, horizons: tuple[float, ...], oracle: Judged) -> Judged:
+    """A fitted model."""
+
+    def ask(protocol: str, noise_std: float) -> Said:
+        return Said.of(model, found.asked(protocol, noise_std), horizons, DRAWS)
+
+    found = Judged(world, scale, horizons, ask, oracle, model)
+    return found
+
+
+def judged_oracle(world: World, scale: Scale, folder: Path, *, workers: int, believes: float | None = None) -> Judged:
+    """The oracle, whose answers are kept: they are the same for all models.
+
+    Args:
+        world: That it knows.
+        scale: Of the test patients.
+        folder: Where its answers are kept.
+        workers: Threads.
+        believes: The noise that it believes in; default: the patients' own.
+    """
+
+    def ask(protocol: str, noise_std: float) -> Said:
+        belief = "" if believes is None else f".believes-{believes:g}"
+        path = folder / f"oracle.{world.name}.{protocol.replace(' ', '-')}.{noise_std:g}{belief}.npz"
+        if not path.exists():
+            asked = found.asked(protocol, noise_std)
+            settings = asked.world.truth.settings
+            if believes is not None:
+                settings = world.simulate(1, 0, believes).truth.settings
+            model = Oracle(settings, workers=workers).fit(asked.history)
+            said = Said.of(model, asked, HORIZONS, scale.oracle_draws)
+            folder.mkdir(parents=True, exist_ok=True)
+            beside = path.with_suffix(".partial.npz")
+            np.savez_compressed(beside, **vars(said))
+            beside.replace(path)
+        with np.load(path) as arrays:
+            return Said(**{field.name: arrays[field.name] for field in fields(Said)})
+
+    found = Judged(world, scale, HORIZONS, ask)
+    return found

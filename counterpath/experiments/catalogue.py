@@ -1,0 +1,329 @@
+"""The experiments: what each claim is, where it is tried, with which models, and what is aimed at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from counterpath.experiments.answers import LEVELS
+from counterpath.experiments.recipes import SPREADING, USUAL, WEIGHTED
+from counterpath.experiments.worlds import ARMS, CONTINUOUS, HORIZONS, INFORMATIVE, RANDOMISED, World
+from counterpath.metrics.deferral import SHARES
+
+Measure = Literal[
+    "faithfulness", "sharpness", "closeness", "point_error", "deferral", "outcome_uncertainty", "effects", "runtime"
+]
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a figure should be, at every horizon.
+
+    Attributes:
+        text: In plain words.
+        figure: Which.
+        model: Whose.
+        lowest: At least.
+        highest: At most.
+        than: Instead of numbers: not above the same figure of this model; none: see `lowest` and `highest`.
+        whose: `paper` for its claims, `ours` for what we set out to reach.
+    """
+
+    text: str
+    figure: str
+    model: str = "BNCDE"
+    lowest: float | None = None
+    highest: float | None = None
+    than: str | None = None
+    whose: Literal["paper", "ours"] = "ours"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What is drawn over what.
+
+    Attributes:
+        name: Of the curve among what is measured.
+        label: Of the vertical axis.
+        over: Label of the horizontal axis.
+        at: Values there; `noises`, `depths` or `draws` for those of the scale.
+        logarithmic: Whether the vertical axis is.
+        reference: Drawn as a dashed line: `diagonal`, or a height.
+    """
+
+    name: str
+    label: str
+    over: str
+    at: tuple[float, ...] | Literal["noises", "depths", "draws"]
+    logarithmic: bool = False
+    reference: Literal["diagonal"] | float | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One question.
+
+    Attributes:
+        name: On the command line.
+        title: Of its page.
+        question: In plain words, with what the paper claims.
+        worlds: Where it is asked.
+        models: Besides the oracle.
+        horizons: Days ahead.
+        measures: What is measured.
+        shown: Figures that the page tabulates.
+        curves: That it draws.
+        aims: What should come out.
+    """
+
+    name: str
+    title: str
+    question: str
+    worlds: tuple[World, ...]
+    models: tuple[str, ...]
+    horizons: tuple[float, ...]
+    measures: tuple[Measure, ...]
+    shown: tuple[str, ...]
+    curves: tuple[Curve, ...] = ()
+    aims: tuple[Aim, ...] = ()
+
+
+COVERAGE = Curve("coverage", "outcomes inside", "level of the interval", LEVELS, reference="diagonal")
+WIDTH = Curve("width", "median width (std of volumes)", "level of the interval", LEVELS, logarithmic=True)
+SQUARED = Curve("mean squared error", "mean squared error", "noise of the test patients", "noises", logarithmic=True)
+MEDIAN_SQUARED = Curve(
+    "median squared error", "median squared error", "noise of the test patients", "noises", logarithmic=True
+)
+REST = Curve(
+    "error of the rest, by volume", "error of the rest ÷ of all", "share withheld", tuple(SHARES), reference=1.0
+)
+REST_RELATIVE = Curve(
+    "error of the rest, by the model's scale", "the same, model's scale", "share withheld", tuple(SHARES), reference=1.0
+)
+
+
+def _faithful(model: str = "BNCDE") -> tuple[Aim, ...]:
+    return (
+        Aim("95% intervals hold at least 95%", "95% holds", model, lowest=0.95, whose="paper"),
+        Aim("99% intervals hold at least 99%", "99% holds", model, lowest=0.99, whose="paper"),
+        Aim("95% intervals hold 94 to 96%", "95% holds", model, 0.94, 0.96),
+        Aim("99% intervals hold 98 to 100%", "99% holds", model, 0.98, 1.0),
+    )
+
+
+def _sharp(model: str = "BNCDE", beside: str = "TECDE") -> tuple[Aim, ...]:
+    return (
+        Aim(f"narrower than {beside}", "95% width", model, than=beside, whose="paper"),
+        Aim("at most 1.15 times the oracle's width", "95% width ÷ oracle", model, highest=1.15),
+    )
+
+
+def _exact(model: str = "BNCDE", beside: str = "TECDE") -> tuple[Aim, ...]:
+    return (
+        Aim(f"a smaller error than {beside}", "mean squared error at noise 0.01", model, than=beside, whose="paper"),
+        Aim("at most 1.15 times the oracle's", "mean squared error ÷ oracle", model, highest=1.15),
+    )
+
+
+def _informative(model: str = "BNCDE", beside: str = "TECDE") -> tuple[Aim, ...]:
+    return (
+        Aim(f"an area below {beside}'s", "area by volume", model, than=beside, whose="paper"),
+        Aim("an area below random's", "area by the model's scale", model, highest=1.0),
+    )
+
+
+CLOSE = Aim("CRPS at most 1.10 times the oracle's", "CRPS ÷ oracle", highest=1.10)
+
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment(
+            "faithfulness",
+            "Do intervals hold what they say?",
+            "The paper claims that at least as many outcomes lie inside as the level says, at 95 to 99%.",
+            (ARMS,),
+            USUAL,
+            HORIZONS[:3],
+            ("faithfulness",),
+            ("95% holds", "99% holds", "95% holds, seen", "95% holds, other arm", "95% holds, branching"),
+            (COVERAGE,),
+            _faithful(),
+        ),
+        Experiment(
+            "sharpness",
+            "How wide are the intervals?",
+            "The paper claims that they are narrower than those of TE-CDE with dropout.",
+            (ARMS,),
+            USUAL,
+            HORIZONS[:3],
+            ("sharpness", "closeness"),
+            ("95% width", "95% width ÷ oracle", "99% width ÷ oracle", "CRPS ÷ oracle"),
+            (WIDTH,),
+            (*_sharp(), CLOSE),
+        ),
+        Experiment(
+            "point-error",
+            "How large is the error, and does it stay as noise grows?",
+            "The paper claims a smaller error than TE-CDE's, whatever the noise of the test patients.",
+            (ARMS,),
+            USUAL,
+            HORIZONS[:3],
+            ("point_error",),
+            ("mean squared error ÷ oracle", "mean squared error at noise 0.01", "median squared error at noise 0.01"),
+            (SQUARED, MEDIAN_SQUARED),
+            _exact(),
+        ),
+        Experiment(
+            "deferral",
+            "Is model uncertainty informative?",
+            "The paper claims that the error of the effect between the arms falls while patients of whom the model is "
+            "least sure are withheld, and hardly does for TE-CDE.",
+            (ARMS,),
+            USUAL,
+            HORIZONS[:3],
+            ("deferral",),
+            ("area by volume", "area by the model's scale", "area by volume, branching"),
+            (REST, REST_RELATIVE),
+            _informative(),
+        ),
+        Experiment(
+            "outcome-uncertainty",
+            "Is outcome uncertainty informative?",
+            "The paper claims that a larger predicted spread goes with a larger error.",
+            (ARMS,),
+            USUAL,
+            HORIZONS,
+            ("outcome_uncertainty",),
+            ("Spearman, volume", "Spearman, relative", "Spearman, volume − oracle", "Spearman, relative − oracle"),
+            (),
+            (
+                Aim("within 0.05 of the oracle's rank correlation", "Spearman, volume − oracle", lowest=-0.05),
+                Aim("the same on a relative scale", "Spearman, relative − oracle", lowest=-0.05),
+            ),
+        ),
+        Experiment(
+            "windows",
+            "Longer windows",
+            "The paper claims the same, and a growing advantage, at four and five days.",
+            (ARMS,),
+            USUAL,
+            HORIZONS[3:],
+            ("faithfulness", "sharpness", "closeness", "point_error", "deferral"),
+            (
+                "95% holds",
+                "99% holds",
+                "95% width ÷ oracle",
+                "CRPS ÷ oracle",
+                "mean squared error ÷ oracle",
+                "area by volume",
+            ),
+            (COVERAGE, WIDTH, SQUARED, REST),
+            (*_faithful(), *_sharp(), *_exact(), *_informative(), CLOSE),
+        ),
+        Experiment(
+            "informative-sampling",
+            "Visits that follow the disease",
+            "With γ = 2 large tumours are seen more often. The paper weights by inverse intensity and claims to stay "
+            "ahead of TESAR-CDE, which is TE-CDE with the same weights.",
+            (INFORMATIVE,),
+            WEIGHTED,
+            HORIZONS[:1],
+            ("faithfulness", "sharpness", "closeness", "point_error", "deferral"),
+            (
+                "95% holds",
+                "99% holds",
+                "95% width ÷ oracle",
+                "CRPS ÷ oracle",
+                "mean squared error ÷ oracle",
+                "area by volume",
+            ),
+            (COVERAGE, WIDTH, SQUARED, REST),
+            (
+                *_faithful("BNCDE, weighted"),
+                *_sharp("BNCDE, weighted", "TESAR-CDE"),
+                *_exact("BNCDE, weighted", "TESAR-CDE"),
+                *_informative("BNCDE, weighted", "TESAR-CDE"),
+            ),
+        ),
+        Experiment(
+            "diffusion",
+            "Does a larger diffusion make intervals more careful?",
+            "The paper claims that intervals grow with σ, the diffusion of the weights.",
+            (ARMS,),
+            SPREADING,
+            HORIZONS[:1],
+            ("faithfulness", "sharpness"),
+            ("95% holds", "99% holds", "95% width", "99% width"),
+            (COVERAGE, WIDTH),
+            (
+                Aim("wider at 0.001 than at 0.0001", "95% width", SPREADING[0], than=SPREADING[1], whose="paper"),
+                Aim("wider at 0.01 than at 0.001", "95% width", SPREADING[1], than=SPREADING[2], whose="paper"),
+            ),
+        ),
+        Experiment(
+            "runtime",
+            "What depth and draws cost",
+            "The paper claims that an epoch grows in proportion to depth and hardly with draws.",
+            (ARMS,),
+            ("BNCDE.paper",),
+            HORIZONS[:1],
+            ("runtime",),
+            (
+                "seconds per epoch",
+                "seconds per layer",
+                "seconds per draw",
+                "most draws ÷ one draw",
+                "minutes for 500 epochs",
+            ),
+            (
+                Curve("by layers", "seconds per epoch", "layers of 128 units", "depths"),
+                Curve("by draws", "seconds per epoch", "draws", "draws"),
+            ),
+            (
+                Aim(
+                    "a hundred times the draws cost less than ten times as much",
+                    "most draws ÷ one draw",
+                    "BNCDE.paper",
+                    highest=10.0,
+                    whose="paper",
+                ),
+            ),
+        ),
+        Experiment(
+            "continuous-time",
+            "How close to the limit, on days and in continuous time?",
+            "The paper's headline is continuous time: in the last of these worlds doses and visits come at any time.",
+            (ARMS, RANDOMISED, CONTINUOUS),
+            USUAL,
+            HORIZONS,
+            ("closeness", "faithfulness", "sharpness"),
+            ("CRPS ÷ oracle", "95% holds", "99% holds", "95% width ÷ oracle"),
+            (COVERAGE,),
+            (CLOSE, *_faithful()[2:], _sharp()[1]),
+        ),
+        Experiment(
+            "effects",
+            "Are expected effects right?",
+            "Where treatment days are random every plan has support. The truth is the oracle's "
+            "E[Y(plan) − Y(other) | record].",
+            (RANDOMISED,),
+            USUAL,
+            HORIZONS[1:],
+            ("effects",),
+            tuple(
+                f"{figure}, {name}"
+                for name in ("chemotherapy against nothing", "chemotherapy against radiotherapy")
+                for figure in ("95% of effects", "error ÷ oracle's std")
+            ),
+            (),
+            tuple(
+                Aim(
+                    f"95% intervals of the effect hold for 90% of patients ({name})",
+                    f"95% of effects, {name}",
+                    lowest=0.9,
+                )
+                for name in ("chemotherapy against nothing", "chemotherapy against radiotherapy")
+            ),
+        ),
+    )
+}

@@ -1,0 +1,69 @@
+"""Fits of all seeds of a configuration, trained at once and kept, so that a run that ends early can go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from counterpath.estimators import DeepEnsemble, Estimator, LastValue, load
+from counterpath.estimators.joint_fit import fit_members
+from counterpath.estimators.neural import NeuralEstimator
+from counterpath.experiments.recipes import Recipe
+from counterpath.experiments.scales import Scale
+from counterpath.experiments.worlds import CUT_DAYS, World
+
+
+def fit_seeds(
+    recipe: Recipe,
+    world: World,
+    scale: Scale,
+    horizon: float,
+    seeds: tuple[int, ...],
+    folder: Path,
+    *,
+    progress: bool = True,
+) -> dict[int, Estimator]:
+    """A fitted model for each seed, each on patients of its own.
+
+    Args:
+        recipe: The model.
+        world: Where its patients are from.
+        scale: How many.
+        horizon: The longest that it is asked about.
+        seeds: Which are wanted.
+        folder: Where fits are kept; those that are there are not made again.
+        progress: Show it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{world.name}.{file_name(recipe.name)}.{horizon:g}"
+    files = {seed: folder / f"{name}.{seed}.safetensors" for seed in seeds}
+    missing = [seed for seed in seeds if not files[seed].exists()]
+    made = {seed: recipe.build(scale, horizon, seed) for seed in missing}
+    # A model that learns from the last cut of each patient is to learn from cuts such as it will be asked about.
+    until = CUT_DAYS + horizon if recipe.per_horizon else None
+    trains, validations = (
+        [cohort if until is None else cohort.until(until) for cohort in cohorts]
+        for cohorts in (
+            [world.train(scale, seed) for seed in missing],
+            [world.validation(scale, seed) for seed in missing],
+        )
+    )
+    neural = [model for model in made.values() if isinstance(model, NeuralEstimator)]
+    if neural:
+        of_run = folder / f"{name}.{'-'.join(map(str, missing))}.checkpoint"
+        fit_members(neural, trains, validations, progress=progress, checkpoint=of_run)
+        of_run.unlink(missing_ok=True)
+    else:
+        for model, train, validation in zip(made.values(), trains, validations, strict=True):
+            if isinstance(model, DeepEnsemble):
+                model.fit(train, validation, progress=progress)
+            else:
+                model.fit(train, validation)
+    for seed, model in made.items():
+        if not isinstance(model, LastValue):  # quicker to fit than to read
+            model.save(files[seed])
+    return made | {seed: load(files[seed]) for seed in seeds if seed not in made}
+
+
+def file_name(name: str) -> str:
+    """Of a model."""
+    return name.replace(", σ = ", "-sigma-").replace(", ", "-").replace(" ", "-")

@@ -1,0 +1,157 @@
+"""What the experiments measure of one fit at one horizon: plain numbers, and curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from counterpath.experiments.answers import LEVELS, SMALLEST_CM3, Judged
+from counterpath.experiments.worlds import HORIZONS, usual_volume
+from counterpath.metrics import absolute_error, covered, deferral_curve, paired_ratio, squared_error
+
+
+@dataclass(frozen=True)
+class Found:
+    """Of one fit at one horizon.
+
+    Attributes:
+        figures: By what they are.
+        curves: Values over the horizontal axis that the experiment names.
+    """
+
+    figures: dict[str, float] = field(default_factory=dict)
+    curves: dict[str, list[float]] = field(default_factory=dict)
+
+    def __or__(self, other: Found) -> Found:
+        return Found(self.figures | other.figures, self.curves | other.curves)
+
+
+def faithfulness(judged: Judged, horizon: float) -> Found:
+    """Share of outcomes inside the interval, at each level."""
+    figures, curves = {}, {}
+    for protocol in protocols(judged, horizon):
+        asked, said, at = judged.asked(protocol), judged.said(protocol), judged.horizons.index(horizon)
+        outcome, seen = judged.outcomes(protocol)[:, at], asked.seen[:, HORIZONS.index(horizon)]
+        inside = np.array([covered(outcome, said.lower[i, :, at], said.upper[i, :, at]) for i in range(len(LEVELS))])
+        about = "" if protocol == "factual" else f", {protocol}"
+        figures[f"95% holds{about}"], figures[f"99% holds{about}"] = (float(inside[i].mean()) for i in (0, -1))
+        if protocol == "factual":
+            figures["95% holds, seen"], figures["99% holds, seen"] = (float(inside[i, seen].mean()) for i in (0, -1))
+            curves["coverage"] = inside.mean(axis=1).tolist()
+    return Found(figures, curves)
+
+
+def sharpness(judged: Judged, horizon: float) -> Found:
+    """Median width of the intervals, in standard deviations of the volume, and beside the oracle's."""
+    widths = _widths(judged, horizon)
+    curve = (widths / usual_volume(judged.world, judged.scale)).tolist()
+    figures = {"95% width": curve[0], "99% width": curve[-1]}
+    if judged.oracle is not None:
+        best = _widths(judged.oracle, horizon)
+        figures |= {
+            "95% width ÷ oracle": float(widths[0] / best[0]),
+            "99% width ÷ oracle": float(widths[-1] / best[-1]),
+        }
+    return Found(figures, {"width": curve})
+
+
+def _widths(judged: Judged, horizon: float) -> np.ndarray:
+    said, at = judged.said(), judged.horizons.index(horizon)
+    return np.median(said.upper[:, :, at] - said.lower[:, :, at], axis=1)
+
+
+def closeness(judged: Judged, horizon: float) -> Found:
+    """CRPS, in standard deviations of the volume, and beside the oracle's on the same patients."""
+    crps = judged.said().crps[:, judged.horizons.index(horizon)]
+    figures = {"CRPS": float(crps.mean()) / usual_volume(judged.world, judged.scale)}
+    if judged.oracle is not None:
+        ratio = paired_ratio(crps, judged.oracle.said().crps[:, HORIZONS.index(horizon)])
+        figures |= {
+            "CRPS ÷ oracle": ratio.value,
+            "CRPS ÷ oracle, lower": ratio.lower,
+            "CRPS ÷ oracle, upper": ratio.upper,
+        }
+    return Found(figures)
+
+
+def point_error(judged: Judged, horizon: float) -> Found:
+    """Errors of the median while the test patients' noise grows."""
+    scale, at = usual_volume(judged.world, judged.scale), judged.horizons.index(horizon)
+    curves: dict[str, list[float]] = {"mean squared error": [], "median squared error": [], "median absolute error": []}
+    for noise_std in judged.scale.noises:
+        outcome, said = judged.outcomes("factual", noise_std)[:, at] / scale, judged.said("factual", noise_std)
+        squared, absolute = (error(outcome, said.median[:, at] / scale) for error in (squared_error, absolute_error))
+        curves["mean squared error"].append(float(squared.mean()))
+        curves["median squared error"].append(float(np.median(squared)))
+        curves["median absolute error"].append(float(np.median(absolute)))
+    figures = {f"{name} at noise {judged.scale.noises[0]:g}": values[0] for name, values in curves.items()}
+    if judged.oracle is not None:
+        best = squared_error(
+            judged.outcomes()[:, at] / scale, judged.oracle.said().median[:, HORIZONS.index(horizon)] / scale
+        )
+        own = squared_error(judged.outcomes()[:, at] / scale, judged.said().median[:, at] / scale)
+        figures["mean squared error ÷ oracle"] = float(own.mean() / best.mean())
+    return Found(figures, curves)
+
+
+def deferral(judged: Judged, horizon: float) -> Found:
+    """Error of the effect between the arms while patients of whom the model is least sure are withheld.
+
+    As in the literature, the two arms of a patient have histories of their own; in `branching` they part on day 54.
+    """
+    figures, curves = {}, {}
+    at = judged.horizons.index(horizon)
+    first, outcome = judged.said(), judged.outcomes()[:, at]
+    for protocol in protocols(judged, horizon)[1:]:
+        second = judged.said(protocol)
+        expected = first.mean[:, at] - second.mean[:, at]
+        error = squared_error(outcome - judged.outcomes(protocol)[:, at], expected)
+        about = "" if protocol == "other arm" else f", {protocol}"
+        for name in ("model_std", "spread"):
+            unsure = np.hypot(getattr(first, name)[:, at], getattr(second, name)[:, at])
+            if np.isnan(unsure).any() or np.ptp(unsure) == 0 or not error.mean() > 0:
+                continue
+            curve = deferral_curve(error, unsure)
+            by = "volume" if name == "model_std" else "the model's scale"
+            figures[f"area by {by}{about}"] = curve.area
+            if protocol == "other arm":
+                curves[f"error of the rest, by {by}"] = curve.error.tolist()
+    return Found(figures, curves)
+
+
+def outcome_uncertainty(judged: Judged, horizon: float) -> Found:
+    """Rank correlation of the predicted standard deviation and the error that was made."""
+    figures = _ranks(judged, horizon)
+    if judged.oracle is not None:
+        figures |= {f"{name} − oracle": figures[name] - best for name, best in _ranks(judged.oracle, horizon).items()}
+    return Found(figures)
+
+
+def _ranks(judged: Judged, horizon: float) -> dict[str, float]:
+    said, at = judged.said(), judged.horizons.index(horizon)
+    outcome, median = judged.outcomes()[:, at], said.median[:, at]
+    relative = np.abs(np.log(np.maximum(outcome, SMALLEST_CM3) / np.maximum(median, SMALLEST_CM3)))
+    pairs = {
+        "Spearman, volume": (said.std[:, at], absolute_error(outcome, median)),
+        "Spearman, relative": (said.relative_std[:, at], relative),
+    }
+    return {
+        name: rank_correlation(unsure, error) if np.ptp(unsure) > 0 and np.ptp(error) > 0 else 0.0
+        for name, (unsure, error) in pairs.items()
+    }
+
+
+def protocols(judged: Judged, horizon: float) -> list[str]:
+    """What is asked in this world; at one day both arms have the same future, so that nothing branches."""
+    if judged.world.assignment != "arms":
+        return ["factual"]
+    return ["factual", "other arm"] + (["branching"] if horizon > HORIZONS[0] else [])
+
+
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's."""
+    found: Any = spearmanr(first, second)
+    return float(found.statistic)

@@ -1,0 +1,199 @@
+"""Pages and figures, rendered from the results alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from counterpath.cohort.findings import counted
+from counterpath.experiments.catalogue import EXPERIMENTS, Aim, Curve, Experiment
+from counterpath.experiments.cells import Cell, read_cells, write_experiment
+from counterpath.experiments.recipes import ORACLE
+from counterpath.experiments.scales import Scale
+from counterpath.experiments.verdicts import Verdict, judge
+from counterpath.experiments.worlds import World
+from counterpath.figures.experiments import Row, draw_curves
+
+SHARES = ("holds", "of effects")  # figures that are shown as percentages
+
+
+def write_pages(folder: Path, scale: Scale) -> list[Path]:
+    """Gather all cells of a folder, and write a page for each experiment and one about all."""
+    by_experiment: dict[str, list[Cell]] = defaultdict(list)
+    for cell in read_cells(folder, scale.name).values():
+        by_experiment[cell.experiment].append(cell)
+    written, verdicts = [], {}
+    for name, experiment in EXPERIMENTS.items():
+        cells = by_experiment.get(name, [])
+        if not cells:
+            continue
+        write_experiment(name, scale.name, cells, folder)
+        pictures = _draw(experiment, cells, scale, folder)
+        verdicts[name] = _verdicts(experiment, cells, scale)
+        path = folder / f"{name}.md"
+        path.write_text(page_of(experiment, cells, scale, pictures), encoding="utf-8")
+        written.append(path)
+    index = folder / "index.md"
+    index.write_text(_index(verdicts, scale), encoding="utf-8")
+    return [index, *written]
+
+
+def page_of(experiment: Experiment, cells: Sequence[Cell], scale: Scale, pictures: Sequence[str]) -> str:
+    """What was asked, what came out, and what is missing."""
+    parts = [f"# {experiment.title}\n\n{experiment.question}\n\n{_setting(cells, scale)}\n"]
+    verdicts = _verdicts(experiment, cells, scale)
+    if verdicts:
+        parts.append(f"\n## What came out\n\n{_verdict_table(verdicts)}")
+    for picture in pictures:
+        parts.append(f"\n![{experiment.title}]({picture})\n")
+    for world in experiment.worlds:
+        for figure in experiment.shown:
+            table = _table(experiment, cells, scale, world, figure)
+            if table:
+                where = f" ({world.name})" if len(experiment.worlds) > 1 else ""
+                parts.append(f"\n### {figure}{where}\n\n{table}")
+    missing = _missing(experiment, cells, scale)
+    if missing:
+        parts.append(f"\nNot measured: {'; '.join(missing)}.\n")
+    return "".join(parts)
+
+
+def _setting(cells: Sequence[Cell], scale: Scale) -> str:
+    seeds = {cell.seed for cell in cells if cell.model != ORACLE}
+    machines = sorted({cell.record["device"] or cell.record["processor"] for cell in cells})
+    commits = sorted({(cell.record["commit"] or "no commit")[:10] for cell in cells})
+    commands = sorted({cell.record["command"] for cell in cells})
+    nothing = "This only shows that everything runs; **the figures mean nothing.** " if scale.means_nothing else ""
+    own = "seeds, each with patients of its own" if len(seeds) > 1 else "seed"
+    return (
+        f"{nothing}{scale.train:,} training patients, {scale.validation:,} for stopping, {scale.test:,} test patients "
+        f"known up to day 54; {len(seeds)} training {own}. "
+        f"Measured on {', '.join(machines)} with {', '.join(f'`{command}`' for command in commands)}, "
+        f"commit {', '.join(f'`{commit}`' for commit in commits)}."
+    )
+
+
+def _verdicts(experiment: Experiment, cells: Sequence[Cell], scale: Scale) -> list[tuple[World, Verdict]]:
+    horizons = experiment.horizons[-scale.horizons :]
+    return [
+        (world, judge(aim, _values(cells, world, aim.figure), horizons))
+        for world in experiment.worlds
+        for aim in experiment.aims
+    ]
+
+
+def _values(cells: Sequence[Cell], world: World, figure: str) -> dict[tuple[str, float], list[float]]:
+    found: dict[tuple[str, float], list[float]] = defaultdict(list)
+    for cell in cells:
+        if cell.world == world.name and figure in cell.figures:
+            found[cell.model, cell.horizon].append(cell.figures[figure])
+    return found
+
+
+def _verdict_table(verdicts: Sequence[tuple[World, Verdict]]) -> str:
+    lines = ["| claim or aim | of | world | verdict | mean over seeds, by days ahead |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {verdict.aim.text} | {_whose(verdict.aim)} | {world.name} | **{verdict.word}** | {verdict.found} |"
+        for world, verdict in verdicts
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _whose(aim: Aim) -> str:
+    return "the paper" if aim.whose == "paper" else "ours"
+
+
+def _table(experiment: Experiment, cells: Sequence[Cell], scale: Scale, world: World, figure: str) -> str:
+    values = _values(cells, world, figure)
+    horizons = experiment.horizons[-scale.horizons :]
+    models = [
+        model for model in (*experiment.models, ORACLE) if any((model, horizon) in values for horizon in horizons)
+    ]
+    if not models:
+        return ""
+    heads = [f"{horizon:g} day{'s' if horizon > 1 else ''}" for horizon in horizons]
+    lines = [f"| model | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
+    for model in models:
+        entries = [_entry(figure, values.get((model, horizon), [])) for horizon in horizons]
+        lines.append(f"| {model} | {' | '.join(entries)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _entry(figure: str, values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    factor, form = (100.0, "{:.1f}") if any(word in figure for word in SHARES) else (1.0, "{:.3g}")
+    mean = form.format(factor * float(np.mean(values)))
+    spread = f" ± {form.format(factor * float(np.std(values, ddof=1)))}" if len(values) > 1 else ""
+    return mean + spread + ("%" if factor > 1 else "")
+
+
+def _missing(experiment: Experiment, cells: Sequence[Cell], scale: Scale) -> list[str]:
+    there = defaultdict(set)
+    for cell in cells:
+        there[cell.world, cell.model].add((cell.horizon, cell.seed))
+    found = []
+    for world in experiment.worlds:
+        for model in experiment.models:
+            lacking = [
+                f"Δ = {horizon:g}" if seeds == len(scale.seeds) else f"{counted(seeds, 'seed')} at Δ = {horizon:g}"
+                for horizon in experiment.horizons[-scale.horizons :]
+                if (seeds := sum((horizon, seed) not in there[world.name, model] for seed in scale.seeds))
+            ]
+            if lacking:
+                found.append(f"{model} in {world.name}: {', '.join(lacking)}")
+    return found
+
+
+def _draw(experiment: Experiment, cells: Sequence[Cell], scale: Scale, folder: Path) -> list[str]:
+    pictures = []
+    horizons = experiment.horizons[-scale.horizons :]
+    columns = [f"Δ = {horizon:g}" for horizon in horizons]
+    for world in experiment.worlds if experiment.curves else ():
+        own = [cell for cell in cells if cell.world == world.name]
+        if not own:
+            continue
+        name = experiment.name if len(experiment.worlds) == 1 else f"{experiment.name}.{world.name}"
+        title = experiment.title if len(experiment.worlds) == 1 else f"{experiment.title} ({world.name})"
+        draw_curves(
+            [_row(curve, own, scale) for curve in experiment.curves],
+            columns,
+            [*experiment.models, ORACLE],
+            title=title,
+            paths=[folder / f"{name}.png", folder / f"{name}.svg"],
+        )
+        pictures.append(f"{name}.svg")
+    return pictures
+
+
+def _row(curve: Curve, cells: Sequence[Cell], scale: Scale) -> Row:
+    curves: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
+    for cell in cells:
+        if curve.name in cell.curves:
+            curves[cell.model, f"Δ = {cell.horizon:g}"].append(cell.curves[curve.name])
+    at = getattr(scale, curve.at) if isinstance(curve.at, str) else curve.at
+    return Row(curve.label, curve.over, at, curve.logarithmic, curve.reference, curves)
+
+
+def _index(verdicts: dict[str, list[tuple[World, Verdict]]], scale: Scale) -> str:
+    lines = [
+        "# The paper, reproduced",
+        "",
+        f"Scale `{scale.name}`: {scale.train:,} training and {scale.test:,} test patients, {len(scale.seeds)} training "
+        "seeds. Each page has all figures; `counterpath reproduce` makes them.",
+        "",
+        "| experiment | claim or aim | of | world | verdict |",
+        "|---|---|---|---|---|",
+    ]
+    for name, found in verdicts.items():
+        lines += [
+            f"| [{name}]({name}.md) | {verdict.aim.text} | {_whose(verdict.aim)} | {world.name} | {verdict.word} |"
+            for world, verdict in found
+        ]
+    missing = [name for name in EXPERIMENTS if name not in verdicts]
+    if missing:
+        lines += ["", f"Not run yet: {', '.join(missing)}."]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,86 @@
+"""The models of the tables, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from counterpath.estimators import BNCDE, TECDE, DeepEnsemble, Estimator, LastValue
+from counterpath.experiments.scales import Scale
+
+DIFFUSIONS = (1e-4, 1e-3, 1e-2)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is made.
+
+    Attributes:
+        name: In tables.
+        build: From a scale, the longest horizon and a seed.
+        per_horizon: Whether each horizon has a fit of its own, as in the paper.
+    """
+
+    name: str
+    build: Callable[[Scale, float, int], Estimator]
+    per_horizon: bool = False
+
+
+def _bncde(scale: Scale, horizon: float, seed: int, **options: Any) -> Estimator:
+    asked = {name: value for name, value in scale.bncde.items() if name != "large"} | options
+    made = BNCDE.large if scale.bncde.get("large") else BNCDE
+    return made(horizon, seed=seed, **asked)
+
+
+def _tecde(scale: Scale, horizon: float, seed: int, **options: Any) -> TECDE:
+    asked: Any = {**scale.tecde, **options}
+    return TECDE(horizon, seed=seed, **asked)
+
+
+def _paper(scale: Scale, horizon: float, seed: int, **options: Any) -> Estimator:
+    asked: Any = {**BNCDE.paper(horizon, seed=seed).parameters, **scale.paper, **options}
+    return BNCDE(horizon, **asked)
+
+
+def _ensemble(scale: Scale, horizon: float, seed: int, **options: Any) -> Estimator:
+    return DeepEnsemble(_tecde(scale, horizon, seed, outcome_noise=True, **options), members=scale.members)
+
+
+def _inverse_intensity(build: Callable[..., Estimator]) -> Callable[[Scale, float, int], Estimator]:
+    return lambda scale, horizon, seed: build(scale, horizon, seed, informative_sampling=True)
+
+
+def _with_noise(scale: Scale, horizon: float, seed: int, **options: Any) -> Estimator:
+    return _tecde(scale, horizon, seed, outcome_noise=True, **options)
+
+
+def _with_diffusion(diffusion: float) -> Recipe:
+    return Recipe(
+        f"BNCDE.paper, σ = {diffusion:g}",
+        lambda scale, horizon, seed: _paper(scale, horizon, seed, diffusion=diffusion),
+        per_horizon=True,
+    )
+
+
+ORACLE = "Oracle"
+USUAL = ("BNCDE", "BNCDE.paper", "TECDE", "TECDE with noise", "DeepEnsemble", "LastValue")
+WEIGHTED = ("BNCDE, weighted", "TESAR-CDE", "TESAR-CDE with noise", "DeepEnsemble, weighted", "LastValue")
+SPREADING = tuple(_with_diffusion(diffusion).name for diffusion in DIFFUSIONS)
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe("BNCDE", _bncde),
+        Recipe("BNCDE.paper", _paper, per_horizon=True),
+        Recipe("TECDE", _tecde),
+        Recipe("TECDE with noise", _with_noise),
+        Recipe("DeepEnsemble", _ensemble),
+        Recipe("LastValue", lambda scale, horizon, seed: LastValue(horizon, seed=seed)),
+        Recipe("BNCDE, weighted", _inverse_intensity(_bncde)),
+        Recipe("TESAR-CDE", _inverse_intensity(_tecde)),
+        Recipe("TESAR-CDE with noise", _inverse_intensity(_with_noise)),
+        Recipe("DeepEnsemble, weighted", _inverse_intensity(_ensemble)),
+        *(_with_diffusion(diffusion) for diffusion in DIFFUSIONS),
+    )
+}

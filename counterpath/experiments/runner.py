@@ -1,0 +1,217 @@
+"""Runs experiments: fits what is missing, asks it, keeps every answer."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+
+from counterpath.cohort.findings import counted, did_you_mean
+from counterpath.estimators import Estimator
+from counterpath.experiments import measures
+from counterpath.experiments.answers import Judged, judged_model, judged_oracle
+from counterpath.experiments.catalogue import EXPERIMENTS, Experiment
+from counterpath.experiments.cells import Cell, Place, ReproductionError, finite, read_cells
+from counterpath.experiments.expected_effects import Effects
+from counterpath.experiments.fits import fit_seeds
+from counterpath.experiments.measures import Found
+from counterpath.experiments.provenance import provenance
+from counterpath.experiments.recipes import ORACLE, RECIPES
+from counterpath.experiments.runtime import runtime
+from counterpath.experiments.scales import SCALES, Scale
+from counterpath.experiments.worlds import CUT_DAYS, HORIZONS, USUAL_NOISE, World
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A configuration whose seeds train at once."""
+
+    world: World
+    model: str
+    horizon: float
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Some experiments at one scale.
+
+    Attributes:
+        experiments: Which.
+        scale: How much work.
+        seeds: Training seeds.
+        models: Only these; none for all.
+        folder: Where results are written; files of the work go into its folder `work`.
+        command: That asked for it.
+        say: Called with what is being done.
+        progress: Show that of training.
+    """
+
+    experiments: tuple[Experiment, ...]
+    scale: Scale
+    seeds: tuple[int, ...]
+    models: tuple[str, ...]
+    folder: Path
+    command: str
+    say: Say
+    progress: bool
+
+    @property
+    def work(self) -> Path:
+        """Fits, the oracle's answers, and cells."""
+        return self.folder / "work"
+
+    def wanted(self) -> list[Place]:
+        """All cells, in the order in which they are to be made."""
+        return [
+            (experiment.name, world.name, model, horizon, seed)
+            for experiment in self.experiments
+            for world in experiment.worlds
+            for model in (ORACLE, *experiment.models)
+            if not self.models or model in self.models
+            if model != ORACLE or "runtime" not in experiment.measures
+            for horizon in self.horizons(experiment)
+            for seed in (self.seeds if model != ORACLE else (0,))
+        ]
+
+    def horizons(self, experiment: Experiment) -> tuple[float, ...]:
+        """Days ahead, at this scale."""
+        return experiment.horizons[-self.scale.horizons :]
+
+    def run(self) -> None:
+        """Make what is missing."""
+        there = read_cells(self.folder, self.scale.name)
+        missing = [place for place in self.wanted() if place not in there]
+        self.say(f"{len(missing):,} of {counted(len(self.wanted()), 'cell')} to make.")
+        by_fit: dict[_Fit, list[Place]] = defaultdict(list)
+        for place in missing:
+            by_fit[self._fit_of(place)].append(place)
+        for fit, places in by_fit.items():
+            self._run_fit(fit, places)
+
+    def _fit_of(self, place: Place) -> _Fit:
+        name, world, model, horizon, _ = place
+        own = next(w for w in EXPERIMENTS[name].worlds if w.name == world)
+        return _Fit(own, model, horizon if model in RECIPES and RECIPES[model].per_horizon else max(HORIZONS))
+
+    def _run_fit(self, fit: _Fit, places: list[Place]) -> None:
+        timed = [place for place in places if "runtime" in EXPERIMENTS[place[0]].measures]
+        for place in timed:
+            self.say(f"{place[0]}: seed {place[-1]}.")
+            self._write(place, runtime(self.scale, place[-1]))
+        places = [place for place in places if place not in timed]
+        if not places:
+            return
+        about = f"{fit.model} in {fit.world.name}"
+        if fit.model == ORACLE:
+            self.say(f"{about}: asked.")
+            self._measure_all(self._oracle(fit.world), places)
+            return
+        seeds = tuple(sorted({place[-1] for place in places}))
+        self.say(f"{about}, up to day {CUT_DAYS + fit.horizon:g}: {counted(len(seeds), 'fit')}.")
+        recipe = RECIPES[fit.model]
+        models = fit_seeds(
+            recipe, fit.world, self.scale, fit.horizon, seeds, self.work / "fits", progress=self.progress
+        )
+        horizons = (fit.horizon,) if recipe.per_horizon else HORIZONS
+        for seed, model in models.items():
+            self.say(f"{about}: seed {seed} is asked.")
+            self._measure_all(
+                self._judged(model, fit.world, horizons), [place for place in places if place[-1] == seed]
+            )
+
+    def _judged(self, model: Estimator, world: World, horizons: tuple[float, ...]) -> Judged:
+        return judged_model(model, world, self.scale, horizons, self._oracle(world))
+
+    def _oracle(self, world: World) -> Judged:
+        return judged_oracle(world, self.scale, self.work / "oracle", workers=os.cpu_count() or 1)
+
+    def _measure_all(self, judged: Judged, places: list[Place]) -> None:
+        for place in places:
+            found = Found()
+            for name in EXPERIMENTS[place[0]].measures:
+                found = found | self._measure(name)(judged, place[3])
+            if judged.oracle is None and "point_error" in EXPERIMENTS[place[0]].measures:
+                found = found | self._fooled_oracle(judged, place[3])
+            self._write(place, found)
+
+    def _measure(self, name: str) -> Callable[[Judged, float], Found]:
+        if name == "effects":
+            return Effects(self.work / "oracle", os.cpu_count() or 1)
+        return getattr(measures, name)
+
+    def _fooled_oracle(self, judged: Judged, horizon: float) -> Found:
+        """The oracle's errors if it believes in the usual noise whatever the patients' is."""
+        fooled = judged_oracle(
+            judged.world, self.scale, self.work / "oracle", workers=os.cpu_count() or 1, believes=USUAL_NOISE
+        )
+        curves = measures.point_error(fooled, horizon).curves
+        return Found(curves={f"{name}, believing in {USUAL_NOISE:g}": values for name, values in curves.items()})
+
+    def _write(self, place: Place, found: Found) -> None:
+        kept = finite(found)
+        device = jax.devices()[0]
+        record = provenance(self.command) | {"device": None if device.platform == "cpu" else device.device_kind}
+        Cell(*place, self.scale.name, kept.figures, kept.curves, record).write(self.work / "cells")
+
+
+def reproduce(
+    names: Sequence[str],
+    *,
+    scale: str = "laptop",
+    seeds: Sequence[int] | None = None,
+    models: Sequence[str] = (),
+    folder: Path,
+    command: str = "",
+    say: Say = print,
+    progress: bool = True,
+) -> list[Path]:
+    """Run experiments, or what is missing of them, and write their pages.
+
+    Args:
+        names: Of experiments, or `all`.
+        scale: `paper`, `laptop` or `smoke`.
+        seeds: Of training; default: as many as the scale has.
+        models: Only these; default: all.
+        folder: Where results are, or will be.
+        command: That is recorded with them.
+        say: Called with what is being done.
+        progress: Show that of training.
+    """
+    from counterpath.experiments.pages import write_pages
+
+    chosen = EXPERIMENTS if "all" in names else {name: _experiment(name) for name in names}
+    if scale not in SCALES:
+        raise ReproductionError(f"There is no scale {scale!r}. Choose one of {', '.join(SCALES)}.")
+    known = {ORACLE, *RECIPES}
+    for model in models:
+        if model not in known:
+            raise ReproductionError(f"There is no model {model!r}. {did_you_mean(model, sorted(known))}")
+    own = SCALES[scale]
+    asked = own.seeds if seeds is None else tuple(seeds)
+    with _programs(quick=own.means_nothing):
+        Reproduction(tuple(chosen.values()), own, asked, tuple(models), folder, command, say, progress).run()
+    return write_pages(folder, own)
+
+
+@contextmanager
+def _programs(*, quick: bool) -> Iterator[None]:
+    """Compiled as well as possible, or quickly."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", quick or before)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", before)
+
+
+def _experiment(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        raise ReproductionError(f"There is no experiment {name!r}. {did_you_mean(name, [*EXPERIMENTS, 'all'])}")
+    return EXPERIMENTS[name]

@@ -1,0 +1,116 @@
+"""How much work a reproduction does: as in the paper, what a laptop can do in an evening, or a check that all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+NOISES = tuple(round(0.01 * step, 2) for step in range(1, 11))  # of the test patients' growth, per day
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """How many patients, seeds and steps.
+
+    Attributes:
+        name: On the command line.
+        train: Patients to learn from, for each seed others.
+        validation: Patients who decide when to stop, likewise.
+        test: Patients to judge on, the same for all.
+        noise_patients: Of those, how many are followed through all levels of noise.
+        oracle_draws: Of the oracle's distribution for each patient.
+        seeds: Training seeds, each with its own patients.
+        noises: Levels of the test patients' noise.
+        horizons: Of each experiment, at most so many: the last ones.
+        bncde: Settings of `BNCDE`; `large` among them says which preset.
+        tecde: Settings of `TECDE`, and of the members of an ensemble.
+        members: Of an ensemble.
+        paper: Settings that differ from those of `BNCDE.paper`.
+        depths: Numbers of layers whose time is measured.
+        draws: Numbers of draws whose time is measured.
+        means_nothing: Whether it only shows that everything runs; then programs are compiled quickly, not well.
+    """
+
+    name: str
+    train: int
+    validation: int
+    test: int
+    noise_patients: int
+    oracle_draws: int
+    seeds: tuple[int, ...]
+    noises: tuple[float, ...] = NOISES
+    horizons: int = 5
+    bncde: Mapping[str, Any] = field(default_factory=dict)
+    tecde: Mapping[str, Any] = field(default_factory=dict)
+    members: int = 5
+    paper: Mapping[str, Any] = field(default_factory=dict)
+    depths: tuple[int, ...] = (1, 2, 3, 4, 5)
+    draws: tuple[int, ...] = (1, 10, 30, 100)
+    means_nothing: bool = False
+
+
+# Sizes of `BNCDE.large`, so that a baseline is as large and learns as long.
+_AS_LARGE = {"field_widths": (128, 128), "batch_size": 128, "cuts_per_step": 16, "steps": 6_000}
+_TINY = {
+    "hidden": 4,
+    "field_widths": (8,),
+    "embedding_widths": (),
+    "head_widths": (),
+    "cells": 32,
+    "plan_cells": 5,
+    "batch_size": 16,
+    "cuts_per_step": 2,
+    "draws": 1,
+    "steps": 12,
+    "fits_noise": False,
+}
+
+SCALES = {
+    scale.name: scale
+    for scale in (
+        Scale(
+            "paper",
+            train=10_000,
+            validation=1_000,
+            test=10_000,
+            noise_patients=4_000,
+            oracle_draws=1_000,
+            seeds=(0, 1, 2, 3, 4),
+            bncde={"large": True},
+            tecde=_AS_LARGE,
+        ),
+        Scale(
+            "laptop",
+            train=1_000,
+            validation=150,
+            test=1_000,
+            noise_patients=300,
+            oracle_draws=500,
+            seeds=(0, 1, 2),
+            noises=(0.01, 0.04, 0.07, 0.10),
+            members=3,
+            paper={"epochs": 60},
+            depths=(1, 2, 3),
+            draws=(1, 10, 30),
+        ),
+        Scale(
+            "smoke",
+            train=48,
+            validation=16,
+            test=24,
+            noise_patients=24,
+            oracle_draws=60,
+            seeds=(0,),
+            noises=(0.01, 0.10),
+            horizons=1,
+            bncde=_TINY | {"posteriors": 1, "drift_widths": (2,)},
+            tecde=_TINY,
+            members=2,
+            paper={"epochs": 2, "field_widths": (8,), "drift_widths": (2,), "fits_noise": False},
+            depths=(1, 2),
+            draws=(1, 10),
+            means_nothing=True,
+        ),
+    )
+}

@@ -1,0 +1,103 @@
+"""Curves of several models side by side: a column for each horizon, a row for each quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from counterpath.figures.style import FAINT, INK, OUTCOME, TREATMENTS, house_style
+
+MARKERS = "osD^vPX"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One quantity.
+
+    Attributes:
+        label: Of the vertical axis.
+        over: Label of the horizontal axis.
+        at: Values there.
+        logarithmic: Whether the vertical axis is.
+        reference: Drawn as a dashed line: where both axes are equal, or at a height.
+        curves: By model and column: a curve for each seed.
+    """
+
+    label: str
+    over: str
+    at: Sequence[float]
+    logarithmic: bool
+    reference: str | float | None
+    curves: Mapping[tuple[str, str], Sequence[Sequence[float]]]
+
+
+def draw_curves(
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    models: Sequence[str],
+    *,
+    title: str,
+    paths: Sequence[str | PathLike[str]],
+) -> Figure:
+    """Means over seeds, with a band of one standard deviation where there are several.
+
+    Args:
+        rows: Quantities.
+        columns: Horizons, in words.
+        models: In the order of the legend.
+        title: Above all.
+        paths: Files to write.
+    """
+    colours = dict(zip(models, _colours(len(models)), strict=True))
+    markers = {model: MARKERS[i % len(MARKERS)] for i, model in enumerate(models)}
+    with house_style(), mpl.rc_context({"svg.hashsalt": "counterpath"}):
+        figure = Figure(figsize=(1.2 + 2.6 * len(columns), 0.9 + 2.3 * len(rows)), layout="constrained")
+        grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex="row", sharey="row")
+        for row, line in zip(rows, grid, strict=True):
+            for column, axes in zip(columns, line, strict=True):
+                _draw(axes, row, column, models, colours, markers)
+            line[0].set_ylabel(row.label)
+        for column, axes in zip(columns, grid[0], strict=True):
+            axes.set_title(column)
+        handles, labels = {}, []
+        for axes in grid.ravel():
+            handles |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        labels = [model for model in models if model in handles]
+        figure.legend([handles[label] for label in labels], labels, loc="outside right upper", fontsize=8)
+        figure.suptitle(title, fontsize=10, x=0.01, ha="left", color=INK)
+        for path in paths:
+            figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else {"Software": None})
+    return figure
+
+
+def _draw(
+    axes: Axes, row: Row, column: str, models: Sequence[str], colours: Mapping[str, str], markers: Mapping[str, str]
+) -> None:
+    at = np.asarray(row.at)
+    if row.reference == "diagonal":
+        axes.plot(at, at, color=INK, lw=0.8, ls=(0, (3, 2)))
+    elif row.reference is not None:
+        axes.axhline(float(row.reference), color=INK, lw=0.8, ls=(0, (3, 2)))
+    for model in models:
+        seeds = np.array(row.curves.get((model, column), ()))
+        if not seeds.size:
+            continue
+        mean = seeds.mean(axis=0)
+        axes.plot(at, mean, color=colours[model], marker=markers[model], ms=3, lw=1.2, label=model)
+        if len(seeds) > 1:
+            std = seeds.std(axis=0, ddof=1)
+            axes.fill_between(at, mean - std, mean + std, color=colours[model], alpha=0.15, lw=0)
+    if row.logarithmic:
+        axes.set_yscale("log")
+    axes.set_xlabel(row.over)
+
+
+def _colours(number: int) -> list[str]:
+    known = (OUTCOME, *TREATMENTS, INK, FAINT)
+    return [known[i % len(known)] for i in range(number)]

@@ -1,0 +1,49 @@
+"""The experiments are data that fits together."""
+
+import pytest
+
+from counterpath.experiments.catalogue import EXPERIMENTS
+from counterpath.experiments.recipes import RECIPES, USUAL, WEIGHTED
+from counterpath.experiments.scales import SCALES
+
+
+def test_every_experiment_of_the_paper_is_there():
+    assert list(EXPERIMENTS) == [
+        "faithfulness",
+        "sharpness",
+        "point-error",
+        "deferral",
+        "outcome-uncertainty",
+        "windows",
+        "informative-sampling",
+        "diffusion",
+        "runtime",
+        "continuous-time",
+        "effects",
+    ]
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda experiment: experiment.name)
+def test_models_and_aims_are_known(experiment):
+    assert set(experiment.models) <= set(RECIPES)
+    assert {aim.model for aim in experiment.aims} <= set(experiment.models)
+    assert {aim.than for aim in experiment.aims} <= {None, *experiment.models}
+    for aim in experiment.aims:
+        assert (aim.than is None) != (aim.lowest is None and aim.highest is None)
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=lambda scale: scale.name)
+@pytest.mark.parametrize("name", [*USUAL, *WEIGHTED])
+def test_recipes_differ_in_what_they_should(scale, name):
+    first, second = (RECIPES[name].build(scale, 5.0, seed) for seed in (0, 1))
+    assert (first.seed, second.seed) == (0, 1)
+    assert first.max_horizon == second.max_horizon == 5.0
+    if name != "LastValue":
+        own, other = ({k: v for k, v in model.parameters.items() if k != "seed"} for model in (first, second))
+        assert own == other
+
+
+def test_tesar_is_te_cde_with_weights():
+    plain, weighted = (RECIPES[name].build(SCALES["paper"], 5.0, 0) for name in ("TECDE", "TESAR-CDE"))
+    changed = {key for key, value in weighted.parameters.items() if value != plain.parameters[key]}
+    assert changed == {"informative_sampling"}

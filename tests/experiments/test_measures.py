@@ -1,0 +1,95 @@
+"""What the experiments measure is right where the answer is known."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from counterpath.experiments import measures
+from counterpath.experiments.answers import LEVELS, Judged, Said, judged_oracle
+from counterpath.experiments.scales import SCALES
+from counterpath.experiments.worlds import ARMS, HORIZONS, RANDOMISED, branching, factual, other_arm
+
+SMOKE = SCALES["smoke"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("oracle")
+
+
+@pytest.fixture(scope="module")
+def oracle(folder):
+    return judged_oracle(ARMS, SMOKE, folder, workers=2)
+
+
+@pytest.fixture(scope="module")
+def as_oracle(oracle):
+    """A model that says what the oracle says."""
+    return replace(oracle, oracle=oracle)
+
+
+def told(judged, **changes):
+    """The same model, with some of what it says changed."""
+
+    def ask(protocol, noise_std):
+        return replace(judged.said(protocol, noise_std), **changes)
+
+    return Judged(judged.world, judged.scale, judged.horizons, ask, judged.oracle)
+
+
+def test_beside_itself_the_oracle_has_ratios_of_one(as_oracle):
+    for horizon in HORIZONS:
+        assert measures.closeness(as_oracle, horizon).figures["CRPS ÷ oracle"] == pytest.approx(1.0)
+        assert measures.sharpness(as_oracle, horizon).figures["95% width ÷ oracle"] == pytest.approx(1.0)
+        assert measures.point_error(as_oracle, horizon).figures["mean squared error ÷ oracle"] == pytest.approx(1.0)
+        assert measures.outcome_uncertainty(as_oracle, horizon).figures["Spearman, volume − oracle"] == 0.0
+
+
+def test_coverage_is_the_share_inside(oracle):
+    outcome = oracle.outcomes()
+    ends = np.stack([outcome] * len(LEVELS))
+    below = ends.copy()
+    below[:, ::2] += 1.0  # every other patient lies outside
+    found = measures.faithfulness(told(oracle, lower=below, upper=ends + 2.0), 2.0)
+    assert found.figures["95% holds"] == found.figures["99% holds"] == 0.5
+    assert found.curves["coverage"] == [0.5] * len(LEVELS)
+    seen = factual(ARMS, SMOKE).seen[:, 1]
+    assert found.figures["95% holds, seen"] == pytest.approx(seen[1::2].sum() / seen.sum())
+
+
+def test_errors_are_of_the_median_in_units_of_the_usual_volume(oracle):
+    wrong = told(oracle, median=oracle.outcomes() + measures.usual_volume(ARMS, SMOKE))
+    found = measures.point_error(wrong, 3.0)
+    assert found.figures["mean squared error at noise 0.01"] == pytest.approx(1.0)
+    assert found.figures["median absolute error at noise 0.01"] == pytest.approx(1.0)
+    assert len(found.curves["mean squared error"]) == len(SMOKE.noises)
+
+
+def test_an_uncertainty_that_knows_the_error_has_a_small_area(oracle):
+    """Errors of the effect are put into the uncertainty itself."""
+    at, horizon = HORIZONS.index(3.0), 3.0
+    effect = oracle.said().mean[:, at] - oracle.said("other arm").mean[:, at]
+    truth = oracle.outcomes()[:, at] - oracle.outcomes("other arm")[:, at]
+    knows = np.tile(np.abs(effect - truth)[:, None], (1, len(HORIZONS)))
+    asked = (knows, knows.max() - knows)
+    good, bad = (measures.deferral(told(oracle, model_std=own), horizon).figures for own in asked)
+    assert good["area by volume"] < 1.0 < bad["area by volume"]
+    assert "area by the model's scale" not in good  # the oracle has no scale of its own
+
+
+def test_protocols_branch_where_they_say(folder):
+    known, other, forked = (ask(ARMS, SMOKE) for ask in (factual, other_arm, branching))
+    assert forked.history is known.history
+    assert other.history.records.rows != known.history.records.rows
+    np.testing.assert_array_equal(forked.outcomes[:, 0], known.outcomes[:, 0])  # at one day nothing differs yet
+    assert (forked.outcomes[:, 2] != known.outcomes[:, 2]).mean() > 0.9
+    assert measures.protocols(judged_oracle(RANDOMISED, SMOKE, folder, workers=1), 3.0) == ["factual"]
+
+
+def test_the_oracles_answers_are_kept(oracle, folder):
+    said = oracle.said()
+    assert (folder / "oracle.arms.factual.0.01.npz").exists()
+    again = judged_oracle(ARMS, SMOKE, folder, workers=2).said()
+    for field in fields(Said):
+        np.testing.assert_array_equal(getattr(said, field.name), getattr(again, field.name))

@@ -1,0 +1,85 @@
+"""Results are kept cell by cell, and pages follow from them alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from counterpath.experiments.catalogue import EXPERIMENTS
+from counterpath.experiments.cells import Cell, ReproductionError, finite, read_cells
+from counterpath.experiments.measures import Found
+from counterpath.experiments.pages import write_pages
+from counterpath.experiments.scales import SCALES
+
+LAPTOP = SCALES["laptop"]
+RECORD = {"command": "counterpath reproduce", "commit": "0123456789abcdef", "processor": "a processor", "device": None}
+COMMITTED = Path(__file__).parents[2] / "docs" / "results" / "paper"
+
+
+def cells(model="BNCDE", **figures):
+    """Of faithfulness, at one horizon."""
+    curves = {"coverage": [0.95, 0.96, 0.97, 0.98, 0.99]}
+    for seed, shift in enumerate((0.0, 0.01)):
+        own = {name: value + shift for name, value in figures.items()}
+        yield Cell("faithfulness", "arms", model, 1.0, seed, "laptop", own, curves, RECORD)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for cell in (*cells(**{"95% holds": 0.95, "99% holds": 0.985}), *cells("TECDE", **{"95% holds": 0.6})):
+        cell.write(tmp_path / "work" / "cells")
+    return tmp_path
+
+
+def test_a_page_has_means_spreads_verdicts_and_what_is_missing(folder):
+    index, page = write_pages(folder, LAPTOP)
+    text = page.read_text()
+    assert "| BNCDE | 95.5 ± 0.7% | – | – |" in text
+    assert "| TECDE | 60.5 ± 0.7% | – | – |" in text
+    assert "| 95% intervals hold 94 to 96% | ours | arms | **holds where measured** | 0.955 at 1 |" in text
+    assert "TECDE in arms: 1 seed at Δ = 1, Δ = 2, Δ = 3" in text
+    assert "LastValue in arms: Δ = 1, Δ = 2, Δ = 3" in text
+    assert "![Do intervals hold what they say?](faithfulness.svg)" in text
+    assert "Not run yet: sharpness, point-error" in index.read_text()
+    assert {path.suffix for path in folder.glob("faithfulness.*")} == {".json", ".md", ".png", ".svg"}
+
+
+def test_pages_are_the_same_from_the_gathered_file_alone(folder, tmp_path):
+    write_pages(folder, LAPTOP)
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    (other / "faithfulness.json").write_bytes((folder / "faithfulness.json").read_bytes())
+    write_pages(other, LAPTOP)
+    for name in ("faithfulness.json", "faithfulness.md", "faithfulness.svg", "faithfulness.png", "index.md"):
+        assert (other / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+def test_a_newer_cell_replaces_the_older(folder):
+    write_pages(folder, LAPTOP)
+    newer = next(cells(**{"95% holds": 0.5}))
+    newer.write(folder / "work" / "cells")
+    assert read_cells(folder, "laptop")[newer.place].figures == {"95% holds": 0.5}
+
+
+def test_half_a_cell_is_no_cell(folder):
+    (folder / "work" / "cells" / "faithfulness.arms.BNCDE.2.0.partial").write_text('{"experiment": "faith')
+    assert len(read_cells(folder, "laptop")) == 4
+
+
+def test_results_of_two_scales_are_not_mixed(folder):
+    with pytest.raises(ReproductionError, match="holds results of scale 'laptop', and these would be of 'paper'"):
+        read_cells(folder, "paper")
+
+
+def test_what_is_no_number_is_left_out():
+    kept = finite(Found({"a": 1.0, "b": float("nan")}, {"c": [1.0, float("inf")], "d": [2.0]}))
+    assert kept == Found({"a": 1.0}, {"d": [2.0]})
+
+
+@pytest.mark.skipif(not list(COMMITTED.glob("*.json")), reason="no results at this scale are committed yet")
+def test_committed_pages_are_what_the_committed_results_say(tmp_path):
+    for path in COMMITTED.glob("*.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+        assert json.loads(path.read_text())["experiment"] in EXPERIMENTS
+    for written in write_pages(tmp_path, SCALES["paper"]):
+        assert written.read_text() == (COMMITTED / written.name).read_text()

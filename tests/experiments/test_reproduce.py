@@ -1,0 +1,79 @@
+"""Experiments run, go on where they were, and end in pages."""
+
+import json
+
+import pytest
+from shell import in_one_line, run
+
+from counterpath.experiments import reproduce
+from counterpath.experiments.catalogue import EXPERIMENTS
+
+OTHERS = ("informative-sampling", "runtime", "continuous-time", "effects")
+IN_ARMS = tuple(name for name in EXPERIMENTS if name not in OTHERS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [IN_ARMS, OTHERS], ids=["arms", "others"])
+def test_every_table_and_figure_is_made(names, tmp_path):
+    """All experiments of the smoke scale, in two halves that can run side by side."""
+    result = run("reproduce", *names, "--scale", "smoke", "--to", tmp_path, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert len(json.loads(result.stdout)["pages"]) == 1 + len(names)
+    for name in names:
+        experiment, text = EXPERIMENTS[name], (tmp_path / f"{name}.md").read_text()
+        assert "the figures mean nothing" in text
+        assert "Not measured" not in text
+        for figure in experiment.shown:
+            assert f"### {figure}" in text
+        for model in set(experiment.models) - ({"LastValue"} if name == "deferral" else set()):  # it is never unsure
+            assert f"| {model} |" in text
+        assert "not measured" not in text
+        pictures = len(experiment.worlds) if experiment.curves else 0
+        assert text.count(".svg)") == pictures == len(list(tmp_path.glob(f"{name}*.png")))
+        cells = json.loads((tmp_path / f"{name}.json").read_text())["cells"]
+        for cell in cells:
+            assert {curve.name for curve in experiment.curves} - set(cell["curves"]) <= {
+                "error of the rest, by the model's scale",  # of models that have none
+                "error of the rest, by volume",
+            }
+    assert json.loads((tmp_path / f"{names[0]}.json").read_text())["records"][0]["command"].endswith("--scale smoke")
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_where_it_was(tmp_path):
+    asked = {"scale": "smoke", "models": ("LastValue", "TECDE", "Oracle"), "folder": tmp_path, "progress": False}
+    said: list[str] = []
+    reproduce(["sharpness"], **asked, say=said.append)
+    kept = {path: path.read_bytes() for path in (tmp_path / "work" / "fits").iterdir()}
+    assert [path.name for path in kept] == ["arms.TECDE.5.0.safetensors"]
+    before = (tmp_path / "sharpness.json").read_bytes()
+    said.clear()
+    reproduce(["sharpness"], **asked, say=said.append)
+    assert said == ["0 of 3 cells to make."]
+    (tmp_path / "sharpness.json").unlink()
+    (tmp_path / "work" / "cells" / "sharpness.arms.TECDE.3.0.json").unlink()
+    said.clear()
+    reproduce(["sharpness"], **asked, say=said.append)
+    assert said[0] == "1 of 3 cells to make."
+    assert {path: path.read_bytes() for path in kept} == kept  # the fit was not made again
+    assert (tmp_path / "sharpness.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sharpnes"], "There is no experiment 'sharpnes'. Did you mean"),
+        (["sharpness", "--scale", "huge"], "There is no scale 'huge'. Choose one of paper, laptop, smoke."),
+        (["sharpness", "--model", "TE-CDE"], "There is no model 'TE-CDE'. Did you mean"),
+    ],
+)
+def test_what_does_not_exist_is_named(arguments, message, tmp_path):
+    result = run("reproduce", *arguments, "--to", tmp_path)
+    assert result.exit_code == 1
+    assert message in in_one_line(result.stderr)
+
+
+def test_the_list_says_what_there_is():
+    result = run("reproduce", "list")
+    assert result.exit_code == 0
+    assert [line.split()[0] for line in result.stdout.splitlines()] == list(EXPERIMENTS)
