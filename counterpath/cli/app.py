@@ -16,6 +16,7 @@ from counterpath.cli.report import report
 from counterpath.cli.reproduce import reproduce
 from counterpath.cli.simulate import simulate
 from counterpath.cli.split import split
+from counterpath.cli.tune import tune
 
 app = typer.Typer(
     name="counterpath",
@@ -43,7 +44,7 @@ def _root(
     """Options of the command itself; typer shows the app's help."""
 
 
-for command in (simulate, check, split, fit, predict, effect, evaluate, report, reproduce):
+for command in (simulate, check, split, fit, predict, effect, evaluate, report, tune, reproduce):
     app.command()(command)
 
 

@@ -89,6 +89,11 @@ class Configuration(Strict):
             raise ConfigurationError(f"{path}{f', line {line}' if line else ''}: {error}") from error
         return read
 
+    def complete(self) -> Configuration:
+        """The same, with every default written out."""
+        known = _settings_of(self.model)().model_dump() | self.settings
+        return self.model_copy(update={"settings": known})
+
     def build(self) -> Estimator:
         """The model, ready to be fitted."""
         settings = _settings_of(self.model).model_validate_json(json.dumps(self.settings), strict=True)
@@ -103,7 +108,7 @@ class Configuration(Strict):
         top = {"model": self.model, "max_horizon": self.max_horizon, "ensemble": self.ensemble}
         lines = [_line(name, value, TOP[name]) for name, value in top.items()]
         meanings = _meanings(MODELS[self.model])
-        known = _settings_of(self.model)().model_dump() | self.settings
+        known = self.complete().settings
         lines += ["", "[settings]", *(_line(name, value, meanings[name]) for name, value in known.items())]
         return "\n".join(lines) + "\n"
 

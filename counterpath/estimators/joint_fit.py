@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
@@ -20,9 +20,10 @@ from counterpath.estimators.neural import DATA_SEED, NeuralEstimator
 from counterpath.models import NeuralCDE
 from counterpath.paths.tabulation import Tabulation
 from counterpath.predictive import Experience
-from counterpath.training import Checkpoint, Clock, Examples, tabulate, train
+from counterpath.training import Checkpoint, Clock, EpochReport, Examples, tabulate, train
 from counterpath.training.compiled import keep_compiled
 from counterpath.training.examples import stack_examples, stack_padded
+from counterpath.training.loop import Report
 from counterpath.training.progress import show_progress
 from counterpath.training.spread import use_all_cores
 from counterpath.training.visits import usual_visits, visit_interval
@@ -55,6 +56,7 @@ def fit_members(
     *,
     progress: bool = True,
     checkpoint: str | PathLike[str] | None = None,
+    watch: Callable[[EpochReport], None] | None = None,
 ) -> None:
     """Train several models of one architecture at once: one per seed, on the same or on different patients.
 
@@ -64,6 +66,7 @@ def fit_members(
         validations: Likewise.
         progress: Show it.
         checkpoint: A file that keeps the run.
+        watch: Called after each epoch.
     """
     use_all_cores()
     keep_compiled()
@@ -112,7 +115,7 @@ def fit_members(
             first.training,
             seeds=[seed for member in members for seed in member.network_seeds],
             mixed=first.posteriors,
-            report=report,
+            report=_both(report, watch),
             checkpoint=None if checkpoint is None else Checkpoint(checkpoint, _fingerprint(members, examples, held)),
         )
     for i, (member, own) in enumerate(zip(members, of_member, strict=True)):
@@ -128,6 +131,17 @@ def fit_members(
             step, shares = (np.asarray(part if len(prepared) == 1 else part[own_networks.start]) for part in scored)
             spread = np.where(shares > 0, trained.spread[i] * own.tabulation.change_scale, np.nan)
             member.experience_ = own.experience.with_spread(own.tabulation.plan_grid.edges[step + 1], spread)
+
+
+def _both(show: Report | None, watch: Report | None) -> Report | None:
+    if show is None or watch is None:
+        return show or watch
+
+    def report(epoch: EpochReport) -> None:
+        show(epoch)
+        watch(epoch)
+
+    return report
 
 
 def _fingerprint(members: Sequence[NeuralEstimator], examples: Examples, held: Examples) -> str:

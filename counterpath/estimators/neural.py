@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from inspect import signature
 from os import PathLike
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from counterpath.models.likelihood import STUDENT_DEGREES
 from counterpath.models.posterior import PosteriorMixture, visit_chance
 from counterpath.paths.tabulation import Tabulation
 from counterpath.predictive import Draws, Law, Mixture, Noise
-from counterpath.training import Clock, TrainingSettings, fit_tabulation
+from counterpath.training import Clock, EpochReport, TrainingSettings, fit_tabulation
 
 COMPONENTS = 100  # draws of the weights behind a prediction
 MOVES = 16  # of the weights along a history: they change far more slowly than patients do
@@ -91,6 +91,7 @@ class NeuralEstimator(Estimator):
         *,
         progress: bool = True,
         checkpoint: str | PathLike[str] | None = None,
+        watch: Callable[[EpochReport], None] | None = None,
     ) -> Trainable:
         """Learn from training patients.
 
@@ -99,10 +100,11 @@ class NeuralEstimator(Estimator):
             validation: Patients who decide when to stop. Without them, some of the training patients are held out.
             progress: Show it.
             checkpoint: A file that keeps the run, so that it can be taken up again after an interruption.
+            watch: Called after each epoch with its scores; what it raises ends the fit.
         """
         from counterpath.estimators.joint_fit import fit_members
 
-        fit_members([self], [train], [validation], progress=progress, checkpoint=checkpoint)
+        fit_members([self], [train], [validation], progress=progress, checkpoint=checkpoint, watch=watch)
         return self
 
     def new_tabulation(self, train: Cohort) -> Tabulation:

@@ -31,10 +31,16 @@ NoiseFactor = tuple[Float[Array, "mixtures outcomes"], Float[Array, "mixtures ou
 @eqx.filter_jit
 def validation_score(problem: Problem, key: PRNGKeyArray, parameters: Any) -> Float[Array, " members"]:
     """Mean log density of validation outcomes under the mixture over draws, by member."""
-    return problem.of_members(partial(_member_score, problem, key))(parameters)
+    return problem.of_members(partial(_member_score, _mixture_scores, problem, key))(parameters)
 
 
-def _member_score(problem, key, clock, outcomes, inputs, targets, parameters):
+@eqx.filter_jit
+def expected_log_density(problem: Problem, key: PRNGKeyArray, parameters: Any) -> Float[Array, " members"]:
+    """Mean over draws of the log density of validation outcomes, by member: the first part of the evidence bound."""
+    return problem.of_members(partial(_member_score, _expected_scores, problem, key))(parameters)
+
+
+def _member_score(score, problem, key, clock, outcomes, inputs, targets, parameters):
     settings, spread = problem.settings, problem.spread
     network = eqx.combine(parameters, problem.rest)
     keys = jax.random.split(key, settings.validation_draws)
@@ -44,13 +50,17 @@ def _member_score(problem, key, clock, outcomes, inputs, targets, parameters):
         mean, std, _ = network.outcomes(own_inputs, keys, clock.history, clock.plan, increments=settings.increments)
         if not settings.outcome_noise:
             mean, std = mean.mean(axis=0, keepdims=True), jnp.ones_like(std[:1])
-        return _mixture_scores(settings, own_targets, mean, std).sum(), jnp.sum(own_targets.shares)
+        return score(settings, own_targets, mean, std).sum(), jnp.sum(own_targets.shares)
 
     patients = len(targets.cuts)
     numbers = spread.own_part(jnp.arange(-(-patients // spread.parts) * spread.parts))
     scores = jax.lax.map(of_patient, jnp.minimum(numbers, patients - 1), batch_size=PATIENTS_AT_ONCE)
     total, weight = spread.total(tuple(jnp.sum(jnp.where(numbers < patients, values, 0.0)) for values in scores))
     return total / weight
+
+
+def _expected_scores(settings, targets, mean, std) -> Float[Array, "patients cuts horizons outcomes"]:
+    return log_density(settings.likelihood, targets.changes, mean, std).mean(axis=0) * targets.shares
 
 
 def _mixture_scores(settings, targets, mean, std) -> Float[Array, "patients cuts horizons outcomes"]:
