@@ -263,7 +263,8 @@ EXPERIMENTS = {
         Experiment(
             "runtime",
             "What depth and draws cost",
-            "The paper claims that an epoch grows in proportion to depth and hardly with draws.",
+            "The paper claims that an epoch grows in proportion to depth and hardly with draws. Its own training took "
+            "34 hours on an A100; an epoch of the published code takes 137 s on an H200 and 299 s on two CPU cores.",
             (ARMS,),
             ("BNCDE.paper",),
             HORIZONS[:1],

@@ -9,8 +9,11 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from counterpath.experiments.answers import LEVELS, SMALLEST_CM3, Judged
-from counterpath.experiments.worlds import HORIZONS, usual_volume
+from counterpath.experiments.worlds import HORIZONS, USUAL_NOISE, usual_volume
 from counterpath.metrics import absolute_error, covered, deferral_curve, paired_ratio, squared_error
+
+# Of the oracle that knows another noise than the patients have.
+BELIEVING = f", believing in {USUAL_NOISE:g}"
 
 
 @dataclass(frozen=True)

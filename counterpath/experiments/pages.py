@@ -11,12 +11,14 @@ import numpy as np
 from counterpath.cohort.findings import counted
 from counterpath.experiments.catalogue import EXPERIMENTS, Aim, Curve, Experiment
 from counterpath.experiments.cells import Cell, read_cells, write_experiment
+from counterpath.experiments.measures import BELIEVING
 from counterpath.experiments.recipes import ORACLE
 from counterpath.experiments.scales import Scale
 from counterpath.experiments.verdicts import Verdict, judge
 from counterpath.experiments.worlds import World
 from counterpath.figures.experiments import Row, draw_curves
 
+FOOLED = f"{ORACLE}{BELIEVING}"
 SHARES = ("holds", "of effects")  # figures that are shown as percentages
 
 
@@ -161,7 +163,8 @@ def _draw(experiment: Experiment, cells: Sequence[Cell], scale: Scale, folder: P
         draw_curves(
             [_row(curve, own, scale) for curve in experiment.curves],
             columns,
-            [*experiment.models, ORACLE],
+            experiment.models,
+            [ORACLE, FOOLED],
             title=title,
             paths=[folder / f"{name}.png", folder / f"{name}.svg"],
         )
@@ -172,8 +175,9 @@ def _draw(experiment: Experiment, cells: Sequence[Cell], scale: Scale, folder: P
 def _row(curve: Curve, cells: Sequence[Cell], scale: Scale) -> Row:
     curves: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
     for cell in cells:
-        if curve.name in cell.curves:
-            curves[cell.model, f"Δ = {cell.horizon:g}"].append(cell.curves[curve.name])
+        for model, name in ((cell.model, curve.name), (FOOLED, curve.name + BELIEVING)):
+            if name in cell.curves:
+                curves[model, f"Δ = {cell.horizon:g}"].append(cell.curves[name])
     at = getattr(scale, curve.at) if isinstance(curve.at, str) else curve.at
     return Row(curve.label, curve.over, at, curve.logarithmic, curve.reference, curves)
 

@@ -152,7 +152,7 @@ class Reproduction:
             judged.world, self.scale, self.work / "oracle", workers=os.cpu_count() or 1, believes=USUAL_NOISE
         )
         curves = measures.point_error(fooled, horizon).curves
-        return Found(curves={f"{name}, believing in {USUAL_NOISE:g}": values for name, values in curves.items()})
+        return Found(curves={name + measures.BELIEVING: values for name, values in curves.items()})
 
     def _write(self, place: Place, found: Found) -> None:
         kept = finite(found)

@@ -12,7 +12,6 @@ from counterpath.experiments.worlds import ARMS, CUT_DAYS
 WIDTH = 128
 USUAL_DEPTH, USUAL_DRAWS = 2, 10
 EPOCHS = 4  # of which the first is compiled
-PUBLISHED = {"NVIDIA H200": 137.0, "2 CPU cores": 299.0}  # seconds per epoch of the published code
 
 
 def runtime(scale: Scale, seed: int) -> Found:

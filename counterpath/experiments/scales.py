@@ -1,4 +1,4 @@
-"""How much work a reproduction does: as in the paper, what a laptop can do in an evening, or a check that all runs."""
+"""How much work a reproduction does: as in the paper, what a laptop can do in hours, or a check that all runs."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from counterpath.figures.style import FAINT, INK, OUTCOME, TREATMENTS, house_style
 
@@ -41,6 +42,7 @@ def draw_curves(
     rows: Sequence[Row],
     columns: Sequence[str],
     models: Sequence[str],
+    limits: Sequence[str],
     *,
     title: str,
     paths: Sequence[str | PathLike[str]],
@@ -50,14 +52,17 @@ def draw_curves(
     Args:
         rows: Quantities.
         columns: Horizons, in words.
-        models: In the order of the legend.
+        models: In the order of the legend, each in a colour.
+        limits: What models are compared with, at most two, in black and grey.
         title: Above all.
         paths: Files to write.
     """
-    colours = dict(zip(models, _colours(len(models)), strict=True))
+    known = (OUTCOME, *TREATMENTS)
+    colours = {model: known[i % len(known)] for i, model in enumerate(models)} | dict(zip(limits, (INK, FAINT)))
+    models = (*models, *limits)
     markers = {model: MARKERS[i % len(MARKERS)] for i, model in enumerate(models)}
     with house_style(), mpl.rc_context({"svg.hashsalt": "counterpath"}):
-        figure = Figure(figsize=(1.2 + 2.6 * len(columns), 0.9 + 2.3 * len(rows)), layout="constrained")
+        figure = Figure(figsize=(2.8 + 2.6 * len(columns), 0.9 + 2.3 * len(rows)), layout="constrained")
         grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex="row", sharey="row")
         for row, line in zip(rows, grid, strict=True):
             for column, axes in zip(columns, line, strict=True):
@@ -69,7 +74,7 @@ def draw_curves(
         for axes in grid.ravel():
             handles |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
         labels = [model for model in models if model in handles]
-        figure.legend([handles[label] for label in labels], labels, loc="outside right upper", fontsize=8)
+        figure.legend([handles[label] for label in labels], labels, loc="outside right center", fontsize=8)
         figure.suptitle(title, fontsize=10, x=0.01, ha="left", color=INK)
         for path in paths:
             figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else {"Software": None})
@@ -95,9 +100,5 @@ def _draw(
             axes.fill_between(at, mean - std, mean + std, color=colours[model], alpha=0.15, lw=0)
     if row.logarithmic:
         axes.set_yscale("log")
+    axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.set_xlabel(row.over)
-
-
-def _colours(number: int) -> list[str]:
-    known = (OUTCOME, *TREATMENTS, INK, FAINT)
-    return [known[i % len(known)] for i in range(number)]
