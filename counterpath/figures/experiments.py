@@ -58,7 +58,8 @@ def draw_curves(
         paths: Files to write.
     """
     known = (OUTCOME, *TREATMENTS)
-    colours = {model: known[i % len(known)] for i, model in enumerate(models)} | dict(zip(limits, (INK, FAINT)))
+    colours = {model: known[i % len(known)] for i, model in enumerate(models)}
+    colours |= dict(zip(limits, (INK, FAINT)[: len(limits)], strict=True))
     models = (*models, *limits)
     markers = {model: MARKERS[i % len(MARKERS)] for i, model in enumerate(models)}
     with house_style(), mpl.rc_context({"svg.hashsalt": "counterpath"}):
