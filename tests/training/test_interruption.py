@@ -8,6 +8,14 @@ import pytest
 from counterpath.training.interruption import hearing_interrupts
 
 
+@pytest.fixture(autouse=True)
+def usual_handler():
+    """As in a terminal; a process in the background may have been started with Ctrl-C switched off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_an_interrupt_that_was_dropped_is_raised_at_the_next_look():
     with hearing_interrupts() as stop_if_interrupted:
         stop_if_interrupted()
