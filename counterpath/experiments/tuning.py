@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -140,7 +139,10 @@ def tune(
         )
         for own in _done(optuna, made)
     ]
-    best = max((own for own in found if own.bound is not None), key=lambda own: own.bound or -math.inf)
+    finished = {own.bound: own for own in found if own.bound is not None}
+    if not finished:
+        raise TuningError("No trial has run to its end, so none is the best. Ask for one or more.")
+    best = finished[max(finished)]
     return _configured(start, best.settings), found
 
 

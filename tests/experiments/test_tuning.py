@@ -78,8 +78,8 @@ def test_the_bound_is_below_the_score_of_the_mixture():
 def test_another_question_needs_another_name(tmp_path):
     start, patients = small_start(), small_study()
     asked = {"storage": str(tmp_path / "study.journal"), "trials": 0, "space": SPACE}
-    with pytest.raises(ValueError, match="max"):
-        tune(start, *patients, **asked)  # no trial, so nothing is best; but the study is begun
+    with pytest.raises(TuningError, match="No trial has run to its end"):
+        tune(start, *patients, **asked)  # but the study is begun
     with pytest.raises(TuningError, match=r"was begun with another space\. Give it another name"):
         tune(start, *patients, **(asked | {"space": {"diffusion": (0.5,)}}))
 
