@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
@@ -55,3 +58,13 @@ def cohort_of(tables: tuple[list, list]) -> Cohort:
         time_unit="day",
         time_zero="as given",
     )
+
+
+@st.composite
+def given_to_one(draw, treatment: int) -> list[tuple[int, float, float, float]]:
+    """Doses, also several at once, and intervals that may touch; the last may still be running."""
+    rows = [(treatment, time, np.nan, 1.0) for time in draw(st.lists(QUARTERS, max_size=4))]
+    edges = sorted(draw(st.lists(QUARTERS, max_size=5, unique=True)))
+    pairs = list(pairwise([*edges, np.inf]))
+    rows += [(treatment, start, stop, 2.0) for start, stop in pairs if draw(st.booleans())]
+    return rows

@@ -40,6 +40,22 @@ def events_from(events: TreatmentEvents, history_end: Float64[np.ndarray, " pati
     return replace(later, start=np.maximum(later.start - end, 0.0), stop=later.stop - end)
 
 
+def events_until_and_from(
+    events: TreatmentEvents, history_end: Float64[np.ndarray, " patients"], planned: TreatmentEvents
+) -> TreatmentEvents:
+    """What was given before each patient's `history_end`, and what is planned from then on in elapsed time: in one."""
+    before = events.keep(events.start < history_end[events.patient_of_row])
+    until = np.minimum(before.stop, history_end[before.patient_of_row])
+    shift = history_end[planned.patient_of_row]
+    later = replace(planned, start=planned.start + shift, stop=planned.stop + shift)
+    both = (replace(before, stop=until), later)
+    columns = [
+        np.concatenate([getattr(part, name) for part in both]) for name in ("treatment", "start", "stop", "amount")
+    ]
+    patient = np.concatenate([part.patient_of_row for part in both])
+    return TreatmentEvents.from_rows(patient, *columns, patients=events.patients)
+
+
 def running(events: TreatmentEvents, history_end: Float64[np.ndarray, " patients"]) -> TreatmentEvents:
     """The intervals that run at each patient's `history_end`, as a plan that keeps them for good."""
     end = history_end[events.patient_of_row]

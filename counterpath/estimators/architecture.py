@@ -26,6 +26,7 @@ class Architecture:
         transform: Of the outcomes.
         plain_path: Whether paths hold only time, values and treatments, with steps of their own size.
         corrects_last: Whether outcomes are predicted as a change since they were last seen.
+        linear_response: Whether each patient's own linear response leads on from there.
         cuts: Where training trajectories are cut: `many` times, or once, at the `last` outcome less the horizon.
         hidden: Size of Z.
         field_widths: Hidden layers of the vector fields.
@@ -57,6 +58,7 @@ class Architecture:
     posterior: PosteriorStart | None
     skewed: bool = False
     informative_sampling: bool = False
+    linear_response: bool = False
 
     def __post_init__(self):
         for name in ("lookback", "hidden", "cells", "plan_cells", "field_widths", "embedding_widths", "head_widths"):

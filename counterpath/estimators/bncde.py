@@ -50,6 +50,7 @@ class BNCDE(NeuralEstimator):
         interpolation: Interpolation = "hold",
         plain_path: bool = False,
         corrects_last: bool = True,
+        linear_response: bool = True,
         cuts: Cuts = "many",
         cells: int = 64,
         plan_cells: int = 20,
@@ -98,6 +99,8 @@ class BNCDE(NeuralEstimator):
             interpolation: Of the history: `hold`, `rectilinear`, `linear` or `hermite`.
             plain_path: Only time, values and treatments drive the encoder, with steps of their own size.
             corrects_last: Predict the change since the outcome was last seen, instead of the outcome itself.
+            linear_response: Predict it as a change from where the patient's own linear response leads: to time, and to
+                each treatment, as learned from the record.
             cuts: Training trajectories are cut `many` times, or once, before the `last` outcome.
             cells: The most steps of a history.
             plan_cells: The most steps of a plan.
@@ -127,6 +130,7 @@ class BNCDE(NeuralEstimator):
             transform=transform,
             plain_path=plain_path,
             corrects_last=corrects_last,
+            linear_response=linear_response,
             cuts=cuts,
             hidden=hidden,
             field_widths=tuple(field_widths),
@@ -205,6 +209,7 @@ class BNCDE(NeuralEstimator):
             interpolation="hermite",
             plain_path=True,
             corrects_last=False,
+            linear_response=False,
             cuts="last",
             epochs=epochs,
             batch_size=64,

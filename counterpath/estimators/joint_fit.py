@@ -127,9 +127,13 @@ def fit_members(
         member.schema = own.schema
         member.experience_ = own.experience
         if trained.spread is not None:
-            scored = (trained.scored.inputs.horizon_step, trained.scored.targets.shares)
-            step, shares = (np.asarray(part if len(prepared) == 1 else part[own_networks.start]) for part in scored)
-            spread = np.where(shares > 0, trained.spread[i] * own.tabulation.change_scale, np.nan)
+            targets = trained.scored.targets
+            assert targets.units is not None
+            scored = (trained.scored.inputs.horizon_step, targets.shares, targets.units)
+            step, shares, units = (
+                np.asarray(part if len(prepared) == 1 else part[own_networks.start]) for part in scored
+            )
+            spread = np.where(shares > 0, trained.spread[i] * units.astype(np.float64), np.nan)
             member.experience_ = own.experience.with_spread(own.tabulation.plan_grid.edges[step + 1], spread)
 
 

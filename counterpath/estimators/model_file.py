@@ -11,7 +11,7 @@ import json
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,15 +38,17 @@ from counterpath.estimators.model_header import Header, Member, Paths
 from counterpath.estimators.neural import NeuralEstimator
 from counterpath.estimators.tecde import TECDE
 from counterpath.models import NeuralCDE
+from counterpath.paths.linear_response import LinearResponse
 from counterpath.paths.tabulation import Tabulation
 from counterpath.predictive import Experience
 from counterpath.training import TrainingSettings
 
-FORMAT = 4
+FORMAT = 5
 MOST_HEADER_BYTES = 2**24
 DIGITS = 2
 KINDS: dict[str, type[NeuralEstimator]] = {"BNCDE": BNCDE, "TECDE": TECDE}
 SCALES = ("first_scale", "step_scale", "plan_step_scale", "plan_level_scale", "change_scale")
+RESPONSE = tuple(field.name for field in fields(LinearResponse))  # from format 5 on
 GRIDS = ("grid", "plan_grid")
 EXPERIENCE = ("horizons", "windows", "situations", "counts", "usual_spread")
 
@@ -218,6 +220,8 @@ def _without_extremes(schema: Schema) -> Schema:
 def _arrays(model: NeuralEstimator) -> dict[str, np.ndarray]:
     arrays = {name: getattr(model.tabulation_, name) for name in SCALES}
     arrays |= {name: getattr(model.tabulation_, name).edges for name in GRIDS}
+    if model.tabulation_.response is not None:
+        arrays |= {f"response/{name}": getattr(model.tabulation_.response, name) for name in RESPONSE}
     for name in EXPERIENCE:
         array = getattr(model.experience_, name, None)
         if array is not None:
@@ -240,12 +244,14 @@ def _is_array(leaf: Any) -> bool:
 def _rebuild(member: Member, arrays: Mapping[str, np.ndarray]) -> NeuralEstimator:
     measured: dict[str, Any] = {name: Grid(arrays[name]) for name in GRIDS}
     measured |= {name: arrays[name] for name in SCALES}
+    response = _within(arrays, "response")
     table = Tabulation(
         schema=member.paths.cohort,
         scaler=member.paths.scaler,
         interpolation=member.paths.interpolation,
         plain_path=member.paths.plain_path,
         corrects_last=member.paths.corrects_last,
+        response=LinearResponse(**{name: response[name] for name in RESPONSE}) if response else None,
         **measured,
     )
     model = KINDS[member.model].__new__(KINDS[member.model])

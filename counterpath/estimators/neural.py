@@ -13,13 +13,14 @@ import numpy as np
 import polars as pl
 
 from counterpath.cohort import Cohort, CohortError, Plan, TreatmentEvents, fit_scaler
+from counterpath.cohort.cuts import events_until_and_from
 from counterpath.cohort.frames import to_kind
 from counterpath.estimators.architecture import Architecture
 from counterpath.estimators.contract import Estimator
 from counterpath.models import Inputs, NetworkSizes, NeuralCDE, build_network
 from counterpath.models.likelihood import STUDENT_DEGREES
 from counterpath.models.posterior import PosteriorMixture, visit_chance
-from counterpath.paths.tabulation import Tabulation
+from counterpath.paths.tabulation import PredictedFrom, Tabulation
 from counterpath.predictive import Draws, Law, Mixture, Noise
 from counterpath.training import Clock, EpochReport, TrainingSettings, fit_tabulation
 
@@ -120,6 +121,7 @@ class NeuralEstimator(Estimator):
             interpolation=plan.interpolation,
             plain_path=plan.plain_path,
             corrects_last=plan.corrects_last,
+            linear_response=plan.linear_response,
             cuts=plan.cuts,
             rng=np.random.default_rng([DATA_SEED, self.seed]),
         )
@@ -149,6 +151,7 @@ class NeuralEstimator(Estimator):
             cells_per_move=max(plan.cells // MOVES, 1),
             skewed=plan.skewed,
             sees_visits=plan.informative_sampling,
+            hints=tabulation.hints,
         )
         key = jax.random.fold_in(jax.random.key(seed), NETWORK_SEED)
         carry, plan_carry = (
@@ -248,13 +251,15 @@ class NeuralEstimator(Estimator):
     def _components(
         self, known: Cohort, planned: TreatmentEvents, horizons: np.ndarray, draws: int, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        inputs, last = self._inputs(known, planned, horizons)
+        inputs, begin = self._inputs(known, planned, horizons)
         centre, std = self.posterior(draws, seed).outcomes(inputs)
-        scale = self.tabulation_.change_scale
-        return last[:, None] + scale * centre[:, :, 0], scale[:, None] * std[:, :, 0]
+        return begin.start[:, 0] + begin.units[:, 0] * centre[:, :, 0], begin.units[:, 0, :, :, None] * std[:, :, 0]
 
-    def _inputs(self, known: Cohort, planned: TreatmentEvents, horizons: np.ndarray) -> tuple[Inputs, np.ndarray]:
-        """What the network sees, and the outcomes from which it predicts the change."""
+    def _inputs(self, known: Cohort, planned: TreatmentEvents, horizons: np.ndarray) -> tuple[Inputs, PredictedFrom]:
+        """What the network sees, and from where it predicts the change of each outcome."""
         past = self.tabulation_.histories(known)
         future = self.tabulation_.plans(planned, horizons)
-        return Inputs.of(past, future), past.last_outcome[:, 0]
+        events = events_until_and_from(known.events, known.history_end, planned)
+        end, elapsed = known.history_end[:, None], horizons[:, None]
+        begin = self.tabulation_.predicted_from(known, end, events, elapsed)
+        return Inputs.of(past, future, begin.hints), begin

@@ -21,6 +21,7 @@ class Inputs(eqx.Module):
         plan_steps: Increments of the plan's path after each cut.
         horizon_step: The step of the plan that holds each horizon.
         horizon_increments: From the start of that step up to the horizon.
+        hints: For the head, at each horizon: where linear response leads, and how sure that is; None for none.
     """
 
     first: Float[Array, "*patients known"]
@@ -30,6 +31,7 @@ class Inputs(eqx.Module):
     plan_steps: Float[Array, "*patients cuts plan_steps plan_channels"]
     horizon_step: Int[Array, "*patients cuts horizons"]
     horizon_increments: Float[Array, "*patients cuts horizons plan_channels"]
+    hints: Float[Array, "*patients cuts horizons hints"] | None = None
 
     @property
     def times(self) -> Float[Array, "*patients cuts horizons 2"]:
@@ -44,7 +46,7 @@ class Inputs(eqx.Module):
         return jnp.stack([jnp.broadcast_to(known[..., None], ahead.shape), ahead], axis=-1)
 
     @classmethod
-    def of(cls, history: HistoryArrays, plan: PlanArrays) -> Inputs:
+    def of(cls, history: HistoryArrays, plan: PlanArrays, hints: np.ndarray | None) -> Inputs:
         """In single precision; the plans are those of all cuts of the first patient, then of the second, and so on."""
         patients, cuts = history.cut_step.shape
 
@@ -62,6 +64,7 @@ class Inputs(eqx.Module):
             by_patient(plan.steps),
             by_patient(plan.horizon_step),
             by_patient(plan.horizon_increments),
+            None if hints is None else single(hints),
         )
 
 
@@ -81,13 +84,15 @@ class Targets(eqx.Module):
     """Outcomes after each cut.
 
     Attributes:
-        changes: From the last known outcome, in units of the usual change.
+        changes: From where each outcome is predicted from, in units of the usual change.
         shares: How much each counts: 1 divided among the cuts that predict it, 0 where nothing was recorded.
         cuts: How many of the cuts of each patient are real.
         visits: At the horizons; None where they are not looked at.
+        units: What one change is on the model's scale; None where that does not matter.
     """
 
     changes: Float[Array, "*patients cuts horizons outcomes"]
     shares: Float[Array, "*patients cuts horizons outcomes"]
     cuts: Int[Array, "*patients"]
     visits: Visits | None = None
+    units: Float[Array, "*patients cuts horizons outcomes"] | None = None

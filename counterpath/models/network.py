@@ -142,7 +142,7 @@ class NeuralCDE(eqx.Module):
             dropout_keys: One per draw and patient, in training; default: the draw's, for all patients alike.
         """
         hidden, path_kl = self.hidden_and_kl(inputs, keys, durations, plan_durations, increments)
-        mean, std = self.read_out(hidden, inputs.times, keys, dropout_keys)
+        mean, std = self.read_out(hidden, inputs, keys, dropout_keys)
         return mean, std, path_kl
 
     def hidden_and_kl(
@@ -176,7 +176,7 @@ class NeuralCDE(eqx.Module):
     def read_out(
         self,
         hidden: Float[Array, "draws patients cuts horizons hidden"],
-        times: Float[Array, "patients cuts horizons 2"],
+        inputs: Inputs,
         keys: Key[Array, " draws"],
         dropout_keys: Key[Array, "draws patients"] | None = None,
     ) -> tuple[Outcome, Sides]:
@@ -188,9 +188,12 @@ class NeuralCDE(eqx.Module):
             centre, std = (part.reshape(*states.shape[:-1], *part.shape[1:]) for part in both)
             return centre, std
 
+        if inputs.hints is not None:
+            hints = jnp.broadcast_to(inputs.hints, (*hidden.shape[:-1], inputs.hints.shape[-1]))
+            hidden = jnp.concatenate([hidden, hints], axis=-1)
         of_draws = jax.vmap(at_states) if dropout_keys is None else jax.vmap(jax.vmap(at_states))
         centre, std = of_draws(hidden, keys if dropout_keys is None else dropout_keys)
-        return centre, std * self.outcome_head.noise_factor(times)[..., None]
+        return centre, std * self.outcome_head.noise_factor(inputs.times)[..., None]
 
 
 @eqx.filter_jit  # one compilation instead of one for each of many small operations
@@ -214,7 +217,7 @@ def build_network(
         decoder_field,
         _law(decoder_field, start, sizes.start_scale, key=decoder_key),
         OutcomeHead(
-            sizes.hidden + decoder_field.carried,
+            sizes.hidden + decoder_field.carried + sizes.hints,
             sizes.outcomes,
             sizes.head_widths,
             sizes.dropout,

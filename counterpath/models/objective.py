@@ -74,7 +74,7 @@ def evidence_bound(
     """
     targets = batch.targets
     hidden, path_kl = network.hidden_and_kl(batch.inputs, keys, durations, plan_durations, increments)
-    mean, std = network.read_out(hidden, batch.inputs.times, keys, dropout_keys)
+    mean, std = network.read_out(hidden, batch.inputs, keys, dropout_keys)
     if not outcome_noise:
         std = jnp.ones_like(std)
     shares, visits = targets.shares, jnp.zeros(())

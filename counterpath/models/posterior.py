@@ -166,7 +166,7 @@ def _outcomes(network, inputs, weights, keys, durations, plan_durations):
     hidden = network.hidden_of(inputs, weights, durations, plan_durations)
     if network.has_fixed_weights:
         hidden = jnp.broadcast_to(hidden, (len(keys), *hidden.shape[1:]))
-    return network.read_out(hidden, inputs.times, keys)
+    return network.read_out(hidden, inputs, keys)
 
 
 @eqx.filter_jit
@@ -192,8 +192,11 @@ def _pad(inputs: Inputs) -> Inputs:
         missing = _bucket(number) - number
         return np.concatenate([array, np.repeat(np.take(array, [-1], axis=axis), missing, axis=axis)], axis=axis)
 
-    step, increments = (grow(a, 2, horizons) for a in (inputs.horizon_step, inputs.horizon_increments))
-    wider = eqx.tree_at(lambda i: [i.horizon_step, i.horizon_increments], inputs, [step, increments])
+    wider = eqx.tree_at(
+        lambda i: jax.tree.leaves([i.horizon_step, i.horizon_increments, i.hints]),
+        inputs,
+        replace_fn=lambda array: grow(array, 2, horizons),
+    )
     return jax.tree.map(lambda a: grow(a, 0, patients), wider)
 
 

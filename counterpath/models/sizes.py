@@ -27,6 +27,7 @@ class NetworkSizes:
         cells_per_move: Cells of a history over which the encoder's weights stay the same.
         skewed: Whether noise has a std of its own on each side.
         sees_visits: Whether there is a head for the rate of visits.
+        hints: Of the head, besides Z̃.
     """
 
     known: int
@@ -43,6 +44,7 @@ class NetworkSizes:
     cells_per_move: int = 1
     skewed: bool = False
     sees_visits: bool = False
+    hints: int = 0
 
 
 @dataclass(frozen=True)

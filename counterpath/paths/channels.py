@@ -9,10 +9,11 @@ from typing import Literal
 from counterpath.cohort.schema import Schema
 
 Role = Literal[
-    "time", "value", "slope", "since", "unseen", "timing", "answered", "response", "exposure", "count",
-    "given", "dose", "infused", "rate",
+    "time", "value", "slope", "since", "unseen", "timing", "answered", "response", "exposure", "drift", "effect",
+    "count", "given", "dose", "infused", "rate",
 ]  # fmt: skip
 ANSWERS: tuple[Role, ...] = ("answered", "response", "exposure")
+LINEAR: tuple[Role, ...] = ("drift", "effect")
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Channel:
         role: What it holds; `count` is of records, `given` of treatments begun. `timing` says how early in their cells
             records or doses came. Of what happened between two records of an outcome with a treatment between them,
             `response` is the outcome's change, `exposure` the time; `answered` are the treatments before the last.
+            `drift` and `effect` are the patient's own linear response to time and to a treatment.
         variable: Number of the variable in the schema, for channels that come from records.
         level: Number of the level, for the value of a category.
         treatment: Number of the treatment in the schema, for channels that come from treatments.
@@ -37,7 +39,7 @@ class Channel:
 
 
 def history_channels(schema: Schema) -> tuple[Channel, ...]:
-    """Time; outcomes with slope, since, unseen, timing and answers; covariates; counts of records; treatments."""
+    """Time; outcomes with all that is made of them; covariates; counts of records; treatments."""
     channels = [Channel("time", "time")]
     for j, outcome in enumerate(schema.outcomes):
         channels.append(Channel(outcome.name, "value", j))
@@ -48,6 +50,9 @@ def history_channels(schema: Schema) -> tuple[Channel, ...]:
         for code, treatment in enumerate(schema.treatments):
             name = f"{outcome.name}:{treatment.name}"
             channels += [Channel(f"{name}:{role}", role, j, treatment=code) for role in ANSWERS]
+        channels.append(Channel(f"{outcome.name}:drift", "drift", j))
+        for code, treatment in enumerate(schema.treatments):
+            channels.append(Channel(f"{outcome.name}:{treatment.name}:effect", "effect", j, treatment=code))
     for j, covariate in enumerate(schema.covariates, start=len(schema.outcomes)):
         name = covariate.name
         if covariate.kind == "categorical":

@@ -14,6 +14,7 @@ from counterpath.paths.ragged_search import PathValues, QueryTimes
 
 if TYPE_CHECKING:
     from counterpath.paths.hold import HoldPath
+    from counterpath.paths.linear_response import LinearResponse
 
 Interpolation = Literal["hold", "rectilinear", "linear", "hermite"]
 INTERPOLATIONS: tuple[str, ...] = get_args(Interpolation)
@@ -61,6 +62,7 @@ def control_path(
     *,
     window_start: Float64[np.ndarray, " patients"],
     interpolation: Interpolation = "hold",
+    response: LinearResponse | None = None,
 ) -> ControlPath:
     """The path of every patient's history.
 
@@ -72,11 +74,12 @@ def control_path(
         interpolation: `hold` (a value stays until the next record; causal at every time), `rectilinear` (the same,
             but time moves before values jump), `linear` or `hermite` (values cubic with backward differences; both can
             be cut only at the end of the history, or at records where every variable was recorded).
+        response: What is usual for linear responses; default: they stay at 0.
     """
     from counterpath.paths.hold import HoldPath
 
     scaler.require_same(cohort.schema)
-    hold: HoldPath = HoldPath.of(cohort, scaler, grid, window_start)
+    hold: HoldPath = HoldPath.of(cohort, scaler, grid, window_start, response)
     if interpolation == "hold":
         return hold
     if interpolation == "rectilinear":

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
-from counterpath.cohort import Cohort, Grid, Scaler
+from counterpath.cohort import Cohort, Grid, Scaler, TreatmentEvents
 from counterpath.paths.answers import answers
 from counterpath.paths.channels import Channel, history_channels
 from counterpath.paths.control_path import ControlPath
+from counterpath.paths.linear_response import Coefficients, Led, LinearResponse, at_rows
 from counterpath.paths.ragged_search import PathValues, QueryTimes, last_present, rows_before, running_sum
 from counterpath.paths.treatment_channels import TreatmentPath
 
@@ -22,8 +23,8 @@ class HoldPath(ControlPath):
 
     For each outcome: its held value, its change since the one before per cell width (over at least one cell, so that it
     never exceeds the change), time since it was seen, a flag while it has not been, how early in their cells its
-    records came, and how it answered to treatments. Then covariates, counts of records, and treatments. What has not
-    been seen yet stands at the training mean, which is 0.
+    records came, how it answered to treatments, and the patient's own linear response. Then covariates, counts of
+    records, and treatments. What has not been seen yet stands at the training mean, which is 0.
 
     Attributes:
         cohort: The histories.
@@ -31,6 +32,7 @@ class HoldPath(ControlPath):
         window_start: Where each patient's clock starts.
         scaled: Records on the model's scale.
         treatments: What was given.
+        response: What is usual for linear responses; None where they are not asked for, and 0.
     """
 
     cohort: Cohort
@@ -38,12 +40,20 @@ class HoldPath(ControlPath):
     window_start: Float64[np.ndarray, " patients"]
     scaled: Float64[np.ndarray, "rows variables"]
     treatments: TreatmentPath
+    response: LinearResponse | None = None
 
     @classmethod
-    def of(cls, cohort: Cohort, scaler: Scaler, grid: Grid, window_start: np.ndarray) -> HoldPath:
+    def of(
+        cls,
+        cohort: Cohort,
+        scaler: Scaler,
+        grid: Grid,
+        window_start: np.ndarray,
+        response: LinearResponse | None = None,
+    ) -> HoldPath:
         """The path of each patient's records, scaled."""
         treatments = TreatmentPath(cohort.schema, scaler, cohort.events, grid, window_start)
-        return cls(cohort, grid, window_start, scaler.values(cohort.records.values), treatments)
+        return cls(cohort, grid, window_start, scaler.values(cohort.records.values), treatments, response)
 
     @property
     def layout(self) -> tuple[Channel, ...]:
@@ -62,12 +72,10 @@ class HoldPath(ControlPath):
     def values(self, times: QueryTimes) -> PathValues:
         """X at each time."""
         records, schema = self.cohort.records, self.cohort.schema
-        number = rows_before(records.offsets, records.times, times, side="right")
-        row = np.where(number > 0, records.offsets[:-1, None] + number - 1, -1)
-        latest = last_present(records.offsets, self.scaled)
+        row, latest = self._row(times), self._latest
         columns = [self.clock(times)]
         for j in range(len(schema.outcomes)):
-            columns += self._outcome(times, row, latest[:, j], j)
+            columns += self._outcome(times, row, j)
         for j, covariate in enumerate(schema.covariates, start=len(schema.outcomes)):
             unseen = 0.0 if covariate.kind == "numeric" else -1.0  # the training mean, or no level
             held = _lookup(self.scaled[:, j], _lookup(latest[:, j], row, -1), unseen)
@@ -81,8 +89,46 @@ class HoldPath(ControlPath):
             columns.append(np.where(row >= 0, _lookup(seen[:, j], row, 0) - before[:, j, None], 0).astype(np.float64))
         return np.concatenate([np.stack(columns, axis=-1), self.treatments.values(times)], axis=-1)
 
-    def _outcome(self, times: np.ndarray, row: np.ndarray, latest: np.ndarray, j: int) -> list[np.ndarray]:
+    def led_to(
+        self, j: int, cuts: QueryTimes, events: TreatmentEvents, elapsed: Float64[np.ndarray, "patients cuts horizons"]
+    ) -> Led:
+        """Where linear response leads to from the last outcome before each cut.
+
+        Without such a response the last outcome stays, and the training mean where it has not been seen; then what is
+        far is as far as outcomes are from their mean, which is 1.
+
+        Args:
+            j: Number of the outcome.
+            cuts: Times up to which it is known.
+            events: What was given up to the cut, and what is given from then on.
+            elapsed: Times after each cut.
+        """
+        last = _lookup(self._latest[:, j], self._row(cuts), -1)
+        value = _lookup(self.scaled[:, j], last, 0.0)
+        stays, far = np.broadcast_to(value[..., None], elapsed.shape), np.ones(elapsed.shape)
+        if self.response is None or not self.cohort.records.rows:
+            return Led(stays, stays, far)
+        seen_at = _lookup(self.cohort.records.times, last, 0.0)
+        later = (cuts[..., None] + elapsed).reshape(len(cuts), cuts.shape[1] * elapsed.shape[2])
+        begin, end = (self.response.terms(j, self.treatments.scaler, events, times) for times in (seen_at, later))
+        known = Coefficients(*(part[np.maximum(last, 0)] for part in self._linear[j]))
+        moved = end.reshape(*elapsed.shape, end.shape[-1]) - begin[:, :, None]
+        unseen = (last < 0)[..., None]
+        led, off = self.response.lead(j, value, np.where(unseen[..., None], 0.0, moved), known)
+        return Led(stays, np.where(unseen, stays, led), np.where(unseen, far, off))
+
+    def _row(self, times: QueryTimes) -> Int64[np.ndarray, "patients queries"]:
+        """The last record up to each time; -1 where there is none."""
         records = self.cohort.records
+        number = rows_before(records.offsets, records.times, times, side="right")
+        return np.where(number > 0, records.offsets[:-1, None] + number - 1, -1)
+
+    @cached_property
+    def _latest(self) -> Int64[np.ndarray, "rows variables"]:
+        return last_present(self.cohort.records.offsets, self.scaled)
+
+    def _outcome(self, times: np.ndarray, row: np.ndarray, j: int) -> list[np.ndarray]:
+        records, latest = self.cohort.records, self._latest[:, j]
         last = _lookup(latest, row, -1)  # the row of the last outcome, as known at each time
         start = self.window_start[:, None]
         held = _lookup(self.scaled[:, j], last, 0.0)
@@ -98,7 +144,7 @@ class HoldPath(ControlPath):
 
     @cached_property
     def _totals(self) -> list[np.ndarray]:
-        """For each outcome, what its channels of timing and answers are after each of its records."""
+        """For each outcome, its channels of timing, answers and linear response after each of its records."""
         return [self._totals_of(j) for j in range(len(self.cohort.schema.outcomes))]
 
     def _totals_of(self, j: int) -> np.ndarray:
@@ -110,7 +156,23 @@ class HoldPath(ControlPath):
         answered[:, 2::3] /= self.time_scale
         totals = np.empty((len(recorded), 1 + answered.shape[1]))  # rows without the outcome are never looked up
         totals[recorded] = np.concatenate([running_sum(own.offsets, left[:, None]), answered], axis=1)
-        return totals
+        return np.concatenate([totals, self._linear[j].mean], axis=1)
+
+    @cached_property
+    def _linear(self) -> list[Coefficients]:
+        """For each outcome, the linear response after each of its records; 0 where it is not asked for."""
+        return [self._linear_of(j) for j in range(len(self.cohort.schema.outcomes))]
+
+    def _linear_of(self, j: int) -> Coefficients:
+        rows, terms = len(self.scaled), 1 + len(self.cohort.schema.treatments)
+        found = Coefficients(np.zeros((rows, terms)), np.zeros((rows, terms, terms)))
+        response, recorded = self.response, ~np.isnan(self.scaled[:, j])
+        if response is not None:
+            own, given = self.cohort.records.keep(recorded), self.treatments
+            moved = at_rows(own, lambda times: response.terms(j, given.scaler, given.events, times))
+            known = response.coefficients(j, own, self.scaled[recorded, j], moved)
+            found.mean[recorded], found.covariance[recorded] = known
+        return found
 
 
 def _lookup(column: np.ndarray, row: np.ndarray, otherwise: float) -> np.ndarray:

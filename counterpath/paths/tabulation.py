@@ -10,10 +10,11 @@ from jaxtyping import Float64, Int64
 from counterpath.cohort import Cohort, Grid, Scaler, TreatmentEvents
 from counterpath.cohort.grid import window_starts
 from counterpath.cohort.schema import Schema
-from counterpath.paths.channels import ANSWERS, Channel, Role, history_channels, plan_channels
+from counterpath.paths.channels import ANSWERS, LINEAR, Channel, Role, history_channels, plan_channels
 from counterpath.paths.control_path import ControlPath, Interpolation, PathError, control_path
 from counterpath.paths.hold import HoldPath
 from counterpath.paths.increments import PathIncrements, partial_steps, path_increments
+from counterpath.paths.linear_response import LinearResponse
 from counterpath.paths.plan_path import PlanPath
 from counterpath.paths.treatment_channels import TreatmentPath
 
@@ -27,14 +28,12 @@ class HistoryArrays:
         steps: Increments of the path.
         cut_step: The step that holds each cut.
         cut_increments: From the start of that step up to the cut.
-        last_outcome: What outcomes are predicted from: the last one known, or 0, the training mean.
     """
 
     first: Float64[np.ndarray, "patients known"]
     steps: Float64[np.ndarray, "patients steps channels"]
     cut_step: Int64[np.ndarray, "patients cuts"]
     cut_increments: Float64[np.ndarray, "patients cuts channels"]
-    last_outcome: Float64[np.ndarray, "patients cuts outcomes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +52,21 @@ class PlanArrays:
 
 
 @dataclass(frozen=True, eq=False)
+class PredictedFrom:
+    """What a network corrects.
+
+    Attributes:
+        start: 0, the training mean; the last outcome; or where linear response leads from there.
+        units: What counts as one.
+        hints: For the network, about both; None without linear response.
+    """
+
+    start: Float64[np.ndarray, "patients cuts horizons outcomes"]
+    units: Float64[np.ndarray, "patients cuts horizons outcomes"]
+    hints: Float64[np.ndarray, "patients cuts horizons hints"] | None
+
+
+@dataclass(frozen=True, eq=False)
 class Tabulation:
     """The way from records to arrays.
 
@@ -65,11 +79,12 @@ class Tabulation:
         plain_path: Whether the path holds only time, values and treatments, and its steps keep their own size, as in
             the paper; otherwise slopes, counts and times since, too, and each channel's steps are scaled alike.
         corrects_last: Whether outcomes are predicted as a change since they were last seen.
+        response: What is usual for linear responses, which then lead on from the last outcome; None for none.
         first_scale: The usual size of each value known at a window's start.
         step_scale: The usual size of an increment of each channel.
         plan_step_scale: The same for the plan's channels.
         plan_level_scale: The usual size of each of the plan's channels.
-        change_scale: The usual change of each outcome since it was last seen, on the model's scale.
+        change_scale: What an outcome usually differs by from where it is predicted from, on the model's scale.
     """
 
     schema: Schema
@@ -79,6 +94,7 @@ class Tabulation:
     interpolation: Interpolation
     plain_path: bool
     corrects_last: bool
+    response: LinearResponse | None
     first_scale: Float64[np.ndarray, " known"]
     step_scale: Float64[np.ndarray, " channels"]
     plan_step_scale: Float64[np.ndarray, " plan_channels"]
@@ -96,14 +112,15 @@ class Tabulation:
         *,
         plain_path: bool,
         corrects_last: bool,
+        response: LinearResponse | None = None,
     ) -> Tabulation:
         """Before the sizes of increments and changes are known."""
-        channels = len(_kept(history_channels(schema), plain_path))
+        channels = len(_kept(history_channels(schema), plain_path, response is not None))
         known = channels + len(_static_names(schema))
-        plan = len(_kept(plan_channels(schema), plain_path))
+        plan = len(_kept(plan_channels(schema), plain_path, response is not None))
         ones = (known, channels, plan, plan, len(schema.outcomes))
         sizes = (np.ones(number) for number in ones)
-        return cls(schema, scaler, grid, plan_grid, interpolation, plain_path, corrects_last, *sizes)
+        return cls(schema, scaler, grid, plan_grid, interpolation, plain_path, corrects_last, response, *sizes)
 
     @property
     def max_horizon(self) -> float:
@@ -157,7 +174,6 @@ class Tabulation:
             increments.steps[..., self._kept] / self.step_scale,
             last.cell,
             last.steps[:, :, 0, self._kept] / self.step_scale,
-            self._last_outcome(cohort, cuts),
         )
 
     def histories(self, cohort: Cohort) -> HistoryArrays:
@@ -168,9 +184,7 @@ class Tabulation:
         steps = increments.steps[..., self._kept] / self.step_scale
         # What follows the end is zero, so the state after the last step is the state at the cut.
         last = np.full((len(cohort), 1), steps.shape[1] - 1)
-        return HistoryArrays(
-            self._first(cohort, increments), steps, last, steps[:, -1:], self._last_outcome(cohort, end[:, None])
-        )
+        return HistoryArrays(self._first(cohort, increments), steps, last, steps[:, -1:])
 
     def plans(self, events: TreatmentEvents, horizons: Float64[np.ndarray, "cuts horizons"]) -> PlanArrays:
         """What is given, in elapsed time, and where the horizons lie."""
@@ -184,16 +198,55 @@ class Tabulation:
             last.steps[:, :, 0, self._kept_plan] / self.plan_step_scale,
         )
 
+    def predicted_from(
+        self,
+        cohort: Cohort,
+        cuts: Float64[np.ndarray, "patients cuts"],
+        events: TreatmentEvents,
+        elapsed: Float64[np.ndarray, "patients cuts horizons"],
+    ) -> PredictedFrom:
+        """What the network corrects at each horizon.
+
+        Args:
+            cohort: Whole trajectories, or histories.
+            cuts: Where they are cut.
+            events: What was given up to the cut, and what is given from then on.
+            elapsed: Times after each cut.
+        """
+        outcomes = range(len(self.change_scale))
+        if not self.corrects_last:
+            nothing = np.zeros((*elapsed.shape, len(outcomes)))
+            return PredictedFrom(nothing, nothing + 1.0, None)
+        held = HoldPath.of(cohort, self.scaler, self.grid, cuts[:, 0], self.response)
+        led = [held.led_to(j, cuts, events, elapsed) for j in outcomes]
+        start, units = (np.stack(parts, axis=-1) for parts in ([own.there for own in led], [own.off for own in led]))
+        hints = None
+        if self.response is not None:
+            hints = np.concatenate([self.response.hints(j, led[j]) for j in outcomes], axis=-1)
+        return PredictedFrom(start, units * self.change_scale, hints)
+
+    @property
+    def hints(self) -> int:
+        """How many there are."""
+        return 0 if self.response is None else 2 * len(self.change_scale)
+
     @property
     def _kept(self) -> list[int]:
-        return _kept(history_channels(self.schema), self.plain_path)
+        return _kept(history_channels(self.schema), self.plain_path, self.response is not None)
 
     @property
     def _kept_plan(self) -> list[int]:
-        return _kept(plan_channels(self.schema), self.plain_path)
+        return _kept(plan_channels(self.schema), self.plain_path, self.response is not None)
 
     def _path(self, cohort: Cohort, start: np.ndarray, end: np.ndarray) -> tuple[ControlPath, PathIncrements]:
-        path = control_path(cohort, self.scaler, self.grid, window_start=start, interpolation=self.interpolation)
+        path = control_path(
+            cohort,
+            self.scaler,
+            self.grid,
+            window_start=start,
+            interpolation=self.interpolation,
+            response=self.response,
+        )
         return path, path_increments(path, self.grid, start=start, end=end)
 
     def _first(self, cohort: Cohort, increments: PathIncrements) -> np.ndarray:
@@ -201,26 +254,12 @@ class Tabulation:
             np.concatenate([increments.initial[:, self._kept], _static(cohort, self.scaler)], axis=1) / self.first_scale
         )
 
-    def _last_outcome(self, cohort: Cohort, cuts: np.ndarray) -> np.ndarray:
-        if not self.corrects_last:
-            return np.zeros((*cuts.shape, len(self.change_scale)))
-        held = HoldPath.of(cohort, self.scaler, self.grid, cuts[:, 0])
-        wanted = [
-            i
-            for i, channel in enumerate(held.layout)
-            if channel.role == "value" and channel.variable is not None and channel.variable < len(self.change_scale)
-        ]
-        return held.values(cuts)[..., wanted]
 
-
-def _kept(channels: tuple[Channel, ...], plain_path: bool) -> list[int]:
+def _kept(channels: tuple[Channel, ...], plain_path: bool, linear: bool) -> list[int]:
     """Positions of the channels that a model uses."""
-    return [i for i, channel in enumerate(channels) if channel.role not in _left_out(plain_path)]
-
-
-def _left_out(plain_path: bool) -> tuple[Role, ...]:
-    """Roles of channels that are made from the records, where only the records themselves are wanted."""
-    return ("slope", "since", "unseen", "timing", *ANSWERS, "count") if plain_path else ()
+    made: tuple[Role, ...] = ("slope", "since", "unseen", "timing", *ANSWERS, "count") if plain_path else ()
+    left_out = made if linear else (*made, *LINEAR)
+    return [i for i, channel in enumerate(channels) if channel.role not in left_out]
 
 
 def _static_names(schema: Schema) -> list[str]:

@@ -42,14 +42,18 @@ class TreatmentPath:
             begun = rows_before(mine.offsets, mine.start, times, side="left")
             columns.append(begun.astype(np.float64))
             if treatment.dose:
-                total = running_sum(doses.offsets, doses.amount[:, None] / self.scaler.doses[code])[:, 0]
                 given = rows_before(doses.offsets, doses.start, times, side="left") if intervals.rows else begun
-                columns.append(at_row(doses, total, given))
+                columns.append(given_so_far(doses, self.scaler.doses[code], given))
                 left = self.grid.share_left(doses.start - self.window_start[doses.patient_of_row]) - 0.5
                 columns.append(at_row(doses, running_sum(doses.offsets, left[:, None])[:, 0], given))
             if treatment.rate:
                 columns += infused_and_rate(intervals, self.scaler.rates[code], self.grid.lookback, times)
         return np.stack(columns, axis=-1) if columns else np.empty((*times.shape, 0))
+
+
+def given_so_far(doses: TreatmentEvents, usual: float, number: np.ndarray) -> np.ndarray:
+    """The sum of a patient's first `number` doses, in usual ones."""
+    return at_row(doses, running_sum(doses.offsets, doses.amount[:, None] / usual)[:, 0], number)
 
 
 def at_row(events: TreatmentEvents, column: np.ndarray, number: np.ndarray, otherwise: float = 0.0) -> np.ndarray:

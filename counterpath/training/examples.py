@@ -19,7 +19,8 @@ from counterpath.cohort.scaling import Scaler
 from counterpath.models import Inputs, Targets
 from counterpath.models.inputs import Visits
 from counterpath.paths import Interpolation
-from counterpath.paths.tabulation import HistoryArrays, PlanArrays, Tabulation
+from counterpath.paths.linear_response import fit_linear_response
+from counterpath.paths.tabulation import HistoryArrays, PlanArrays, PredictedFrom, Tabulation
 from counterpath.training.cut_times import ROUNDING, Cuts, CutTimes, candidate_cuts
 from counterpath.training.usual_sizes import usual_change, usual_level, usual_size
 from counterpath.training.visits import with_visits
@@ -81,6 +82,7 @@ def fit_tabulation(
     interpolation: Interpolation,
     plain_path: bool,
     corrects_last: bool,
+    linear_response: bool,
     cuts: Cuts,
     rng: np.random.Generator,
 ) -> Tabulation:
@@ -96,6 +98,7 @@ def fit_tabulation(
         interpolation: Of the history's path.
         plain_path: Time, values and treatments only, with steps of their own size.
         corrects_last: Whether outcomes are predicted as a change since they were last seen, or by themselves.
+        linear_response: Whether each patient's own linear response leads on from there.
         cuts: Where trajectories are cut.
         rng: For cuts.
     """
@@ -108,7 +111,14 @@ def fit_tabulation(
         )
     plan_grid = grid_through(found.elapsed[found.present], max_horizon, plan_cells)
     plain = Tabulation.unscaled(
-        train.schema, scaler, grid, plan_grid, interpolation, plain_path=plain_path, corrects_last=corrects_last
+        train.schema,
+        scaler,
+        grid,
+        plan_grid,
+        interpolation,
+        plain_path=plain_path,
+        corrects_last=corrects_last,
+        response=fit_linear_response(train, scaler) if linear_response else None,
     )
     if len(train) > SIZED_FROM:
         some = np.sort(rng.choice(len(train), SIZED_FROM, replace=False))
@@ -147,17 +157,17 @@ def tabulate(
     if interval is not None:
         found = with_visits(cohort, found, longest, interval, rng)
     arrays = _arrays(cohort, tabulation, found)
-    changes = np.nan_to_num(arrays.changes / tabulation.change_scale)
     targets = Targets(
-        jnp.asarray(changes, dtype=jnp.float32),
+        jnp.asarray(np.nan_to_num(arrays.changes), dtype=jnp.float32),
         jnp.asarray(arrays.shares, dtype=jnp.float32),
         jnp.asarray(arrays.number, dtype=jnp.int32),
         None
         if interval is None
         else Visits(*(jnp.asarray(p, dtype=jnp.float32) for p in (arrays.came, arrays.exposure))),
+        jnp.asarray(arrays.begin.units, dtype=jnp.float32),
     )
     outcomes = jnp.asarray(arrays.shares.sum(), dtype=jnp.float32)
-    return Examples(Inputs.of(arrays.history, arrays.plan), targets, outcomes)
+    return Examples(Inputs.of(arrays.history, arrays.plan, arrays.begin.hints), targets, outcomes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +176,7 @@ class _Arrays:
 
     history: HistoryArrays
     plan: PlanArrays
+    begin: PredictedFrom
     changes: Float64[np.ndarray, "rows cuts targets outcomes"]
     shares: Float64[np.ndarray, "rows cuts targets outcomes"]
     number: Int64[np.ndarray, " rows"]
@@ -192,6 +203,8 @@ def _arrays(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> _Arrays:
 
 def _joined(parts: list[Any]) -> Any:
     """One after the other, array by array."""
+    if parts[0] is None:
+        return None
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     names = [field.name for field in fields(parts[0])]
@@ -203,8 +216,10 @@ def _one_window_each(cohort, tabulation, found, later, shares) -> _Arrays:
     history = tabulation.windows(cohort, times)
     events = events_from(cohort.events.take(np.repeat(np.arange(len(cohort)), times.shape[1])), times.ravel())
     plan = tabulation.plans(events, elapsed.reshape(times.size, elapsed.shape[-1]))
-    changes = later - history.last_outcome[:, :, None, :]
-    return _Arrays(history, plan, changes, shares, found.number, found.came, found.exposure)
+    begin = tabulation.predicted_from(cohort, times, cohort.events, elapsed)
+    return _Arrays(
+        history, plan, begin, (later - begin.start) / begin.units, shares, found.number, found.came, found.exposure
+    )
 
 
 def _one_window_per_cut(cohort, tabulation, found, later, shares) -> _Arrays:
@@ -212,10 +227,12 @@ def _one_window_per_cut(cohort, tabulation, found, later, shares) -> _Arrays:
     times, elapsed = found.times[patient, cut], found.elapsed[patient, cut]
     history = tabulation.histories(cohort.take(patient).until(times))
     plan = tabulation.plans(events_from(cohort.events.take(patient), times), elapsed)
-    changes = later[patient, cut][:, None] - history.last_outcome[:, :, None, :]
+    known = cohort.take(patient)
+    begin = tabulation.predicted_from(known, times[:, None], known.events, elapsed[:, None])
+    changes = (later[patient, cut][:, None] - begin.start) / begin.units
     came, exposure = (part[patient, cut][:, None] for part in (found.came, found.exposure))
     one = np.ones(len(patient), dtype=np.int64)
-    return _Arrays(history, plan, changes, shares[patient, cut][:, None], one, came, exposure)
+    return _Arrays(history, plan, begin, changes, shares[patient, cut][:, None], one, came, exposure)
 
 
 def _in_one_window(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> bool:

@@ -221,12 +221,15 @@ def spread_cuts(examples: Examples, number: int) -> Examples:
         return jnp.take_along_axis(column, index, axis=chosen.ndim - 1)
 
     inputs = eqx.tree_at(
-        lambda i: [i.cut_step, i.cut_increments, i.plan_steps, i.horizon_step, i.horizon_increments],
+        lambda i: jax.tree.leaves(
+            [i.cut_step, i.cut_increments, i.plan_steps, i.horizon_step, i.horizon_increments, i.hints]
+        ),
         examples.inputs,
         replace_fn=at,
     )
     shares = at(examples.targets.shares) * (cuts / number)[..., None, None, None]  # each outcome still counts once
-    targets = Targets(at(examples.targets.changes), shares, cuts)
+    units = None if examples.targets.units is None else at(examples.targets.units)
+    targets = Targets(at(examples.targets.changes), shares, cuts, units=units)
     return Examples(inputs, targets, examples.outcomes)
 
 

@@ -67,6 +67,7 @@ def draw_batch(
         at_cuts(inputs.plan_steps),
         at_cuts(inputs.horizon_step),
         at_cuts(inputs.horizon_increments),
+        jax.tree.map(at_cuts, inputs.hints),
     )
     factor = targets.cuts / cuts_per_step
     shares = at_cuts(targets.shares) * factor[:, None, None, None]

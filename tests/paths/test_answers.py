@@ -1,31 +1,20 @@
 """How outcomes answered to treatments, against a loop over patients, records and treatments."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
+from small_cohorts import QUARTERS, given_to_one
 
 from counterpath.cohort import Cohort, Grid, TreatmentEvents, fit_scaler
 from counterpath.cohort.records import Observations, offsets_from
 from counterpath.paths import control_path
 from counterpath.paths.answers import answers
 
-QUARTERS = st.integers(0, 40).map(lambda n: n / 4)
 VALUES = st.floats(-50, 50, width=32)
 TREATMENTS = 2
-
-
-@st.composite
-def given_to_one(draw, treatment: int) -> list[tuple[int, float, float, float]]:
-    """Doses, also several at once, and intervals that may touch; the last may still be running."""
-    rows = [(treatment, time, np.nan, 1.0) for time in draw(st.lists(QUARTERS, max_size=4))]
-    edges = sorted(draw(st.lists(QUARTERS, max_size=5, unique=True)))
-    pairs = list(pairwise([*edges, np.inf]))
-    rows += [(treatment, start, stop, 2.0) for start, stop in pairs if draw(st.booleans())]
-    return rows
 
 
 @st.composite

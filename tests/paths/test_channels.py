@@ -47,7 +47,8 @@ def test_the_channels_of_a_schema_in_order(cohort):
     counts = ["y:count", "time:count", "insulin:count"]
     drug = ["insulin:count:given", "insulin:dose", "insulin:timing"]
     names = [channel.name for channel in history_channels(cohort.schema)]
-    assert names == ["time", *outcome, *answers, "time:value", "insulin", *counts, *drug]
+    linear = ["y:drift", "y:insulin:effect"]
+    assert names == ["time", *outcome, *answers, *linear, "time:value", "insulin", *counts, *drug]
     assert [channel.name for channel in plan_channels(cohort.schema)] == ["elapsed", "insulin:count", *drug[1:]]
 
 

@@ -7,6 +7,7 @@ import counterpath as cp
 from counterpath.cohort import Grid, fit_scaler
 from counterpath.paths import PathError, control_path, plan_path
 from counterpath.paths.channels import history_channels, plan_channels
+from counterpath.paths.linear_response import fit_linear_response
 from counterpath.paths.tabulation import Tabulation
 
 GRID = Grid(np.array([0.0, 5.0, 11.0, 20.0, 60.0]))
@@ -16,13 +17,14 @@ def test_steps_before_a_cut_and_the_partial_step_lead_to_the_path_at_the_cut():
     """Many cuts in one window, as in training: inside of cells, at an edge, and at the window's start."""
     cohort = cp.simulate_tumor_growth(5, seed=0).cohort
     scaler = fit_scaler(cohort, transform="standard")
-    options = {"plain_path": False, "corrects_last": True}
+    response = fit_linear_response(cohort, scaler)
+    options = {"plain_path": False, "corrects_last": True, "response": response}
     tabulation = Tabulation.unscaled(cohort.schema, scaler, GRID, GRID, "hold", **options)
     cuts = np.broadcast_to([0.0, 3.0, 11.0, 17.5, 40.0], (5, 5)).copy()
     arrays = tabulation.windows(cohort, cuts)
     reached = np.cumsum(np.concatenate([np.zeros_like(arrays.steps[:, :1]), arrays.steps], axis=1), axis=1)
     found = np.take_along_axis(reached, arrays.cut_step[:, :, None], axis=1) + arrays.cut_increments
-    path = control_path(cohort, scaler, GRID, window_start=np.zeros(5))
+    path = control_path(cohort, scaler, GRID, window_start=np.zeros(5), response=response)
     np.testing.assert_allclose(found, path.values(cuts) - path.values(cuts[:, :1]), atol=1e-9)
 
 
@@ -34,8 +36,9 @@ def ward_and_scales():
     """Patients with static covariates, and scales of all sizes."""
     ward = cp.load_example_ward()
     grids = Grid(np.array([0.0, 3.0, 8.0, 30.0])), Grid(np.array([0.0, 2.0, 6.0]))
-    options = {"plain_path": False, "corrects_last": True}
-    plain = Tabulation.unscaled(ward.schema, fit_scaler(ward), *grids, "hold", **options)
+    scaler = fit_scaler(ward)
+    options = {"plain_path": False, "corrects_last": True, "response": fit_linear_response(ward, scaler)}
+    plain = Tabulation.unscaled(ward.schema, scaler, *grids, "hold", **options)
     rng = np.random.default_rng(0)
     names = ("first_scale", "step_scale", "plan_step_scale", "plan_level_scale")
     scales = {name: rng.uniform(0.1, 10.0, size=getattr(plain, name).shape) for name in names}
@@ -60,7 +63,7 @@ def test_carried_rows_keep_what_is_known_up_to_date_in_its_own_units(ward_and_sc
     known = plain.windows(ward, cuts).first
     channels = len(scaled.step_scale)
     assert known.shape[1] > channels  # something is static
-    path = control_path(ward, plain.scaler, plain.grid, window_start=first)
+    path = control_path(ward, plain.scaler, plain.grid, window_start=first, response=plain.response)
     static = np.broadcast_to(known[:, None, channels:], (*cuts.shape, known.shape[1] - channels))
     expected = np.concatenate([path.values(cuts), static], axis=2) / scaled.first_scale
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
@@ -86,7 +89,7 @@ def test_a_plain_path_has_only_time_values_and_treatments():
     ward = cp.load_example_ward()
     options = {"plain_path": True, "corrects_last": True}
     tabulation = Tabulation.unscaled(ward.schema, fit_scaler(ward), GRID, GRID, "hold", **options)
-    made = {"slope", "since", "unseen", "timing", "answered", "response", "exposure", "count"}
+    made = {"slope", "since", "unseen", "timing", "answered", "response", "exposure", "count", "drift", "effect"}
     for channels, scale in (
         (history_channels(ward.schema), tabulation.step_scale),
         (plan_channels(ward.schema), tabulation.plan_step_scale),

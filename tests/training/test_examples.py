@@ -149,7 +149,7 @@ def hidden_at_cuts(model_network, inputs, clock):
 def only(inputs, row, cut):
     """One patient with one cut."""
     own = jax.tree.map(lambda leaf: leaf[row : row + 1], inputs)
-    at_cut = lambda i: [i.cut_step, i.cut_increments, i.plan_steps, i.horizon_step, i.horizon_increments]  # noqa: E731
+    at_cut = lambda i: [i.cut_step, i.cut_increments, i.plan_steps, i.horizon_step, i.horizon_increments, i.hints]  # noqa: E731
     return eqx.tree_at(at_cut, own, replace_fn=lambda leaf: leaf[:, cut : cut + 1])
 
 
@@ -157,18 +157,24 @@ def assert_same_plan(trained, predicted, number):
     np.testing.assert_array_equal(trained.plan_steps, predicted.plan_steps)
     np.testing.assert_array_equal(trained.horizon_step[..., :number], predicted.horizon_step)
     np.testing.assert_array_equal(trained.horizon_increments[..., :number, :], predicted.horizon_increments)
+    np.testing.assert_allclose(trained.hints[..., :number, :], predicted.hints, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("cohort", COHORTS.values(), ids=COHORTS)
 def test_many_cuts_in_one_window_lead_to_the_states_that_prediction_starts_from(cohort):
     model = prepared(cohort)
-    found, inputs = cuts_of(cohort, model), examples_of(cohort, model).inputs
+    found, examples = cuts_of(cohort, model), examples_of(cohort, model)
+    inputs, targets = examples.inputs, examples.targets
     clock = Clock.of(model.tabulation_)
     for patient, share in [(0, 0.0), (7, 0.3), (12, 0.7), (29, 1.0)]:
         cut = int(share * (found.number[patient] - 1))
         trained = only(inputs, patient, cut)
-        predicted, _ = predicted_inputs(model, cohort, patient, found, cut)
-        assert_same_plan(trained, predicted, found.present[patient, cut].sum())
+        predicted, begin = predicted_inputs(model, cohort, patient, found, cut)
+        number = found.present[patient, cut].sum()
+        assert_same_plan(trained, predicted, number)
+        later = model.tabulation_.scaler.values(cohort.records.values[found.row[patient, cut, :number]])[:, :1]
+        changes = (later - begin.start[0, 0, :number]) / begin.units[0, 0, :number]
+        np.testing.assert_allclose(targets.changes[patient, cut, :number], changes, rtol=1e-4, atol=1e-5)  # float32
         states = [hidden_at_cuts(model.networks_[0], i, clock) for i in (trained, predicted)]
         np.testing.assert_allclose(*states, rtol=1e-5, atol=1e-5)
 
@@ -184,13 +190,13 @@ def test_windows_of_their_own_are_those_of_prediction_to_the_bit(options):
     for row in np.linspace(0, len(rows) - 1, 6).astype(int):
         patient, cut = rows[row]
         trained = only(examples.inputs, row, 0)
-        predicted, last_outcome = predicted_inputs(model, CONTINUOUS, patient, found, cut)
+        predicted, begin = predicted_inputs(model, CONTINUOUS, patient, found, cut)
         assert_same_plan(trained, predicted, found.present[patient, cut].sum())
         np.testing.assert_array_equal(trained.first, predicted.first)
         np.testing.assert_array_equal(trained.steps, predicted.steps)
         target = model.tabulation_.scaler.values(CONTINUOUS.records.values[found.row[patient, cut, :1]])[:, 0]
-        change = (target - last_outcome[0]) / model.tabulation_.change_scale
-        np.testing.assert_allclose(examples.targets.changes[row, 0, 0], change, rtol=1e-5)
+        change = (target - begin.start[0, 0, 0]) / begin.units[0, 0, 0]
+        np.testing.assert_allclose(examples.targets.changes[row, 0, 0], change, rtol=1e-4, atol=1e-5)  # float32
 
 
 def test_outcomes_later_than_a_short_lookback_are_learnt_from():
@@ -213,7 +219,7 @@ def test_the_carried_part_of_the_state_at_a_cut_is_the_path_there(cohort):
     tabulation, clock = model.tabulation_, Clock.of(model.tabulation_)
     found, inputs = cuts_of(cohort, model), examples_of(cohort, model).inputs
     start = first_and_last(cohort)[0]
-    path = control_path(cohort, tabulation.scaler, tabulation.grid, window_start=start)
+    path = control_path(cohort, tabulation.scaler, tabulation.grid, window_start=start, response=tabulation.response)
     channels = len(path.channels)
     expected = path.values(found.times) / tabulation.first_scale[:channels]
     for patient in (0, 11, 29):

@@ -1,0 +1,279 @@
+"""Each patient's own linear response: how an outcome moves by itself, and with what is given.
+
+    dy = a dt + Σ_k b_k dE_k + noise
+
+E_k is what treatment k has done so far, in usual doses: a dose unfolds with a half-life that belongs to the treatment.
+(a, b) of a patient are normal about those of the training patients. Every record of a patient moves them, and counts
+less the more it looks like an outlier. They start the forecast which a network corrects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+from counterpath.cohort import Cohort, Scaler, TreatmentEvents
+from counterpath.cohort.records import Observations
+from counterpath.cohort.rounding import rounded, rounded_down, rounded_up
+from counterpath.paths.ragged_search import QueryTimes
+from counterpath.paths.unfolding import unfolded
+
+DEGREES = 3.0  # of freedom: of Student's t, so that a record far from what was expected counts little
+PATIENTS = 1_000  # say well enough what is usual
+ROUNDS = 40  # of expectation and maximisation, at most
+ENOUGH = 1e-4  # of a round: what a record's log density gains
+QUICK_ROUNDS = 4  # from a law that is near, enough to tell half-lives apart
+HALF_LIVES = (0.0, *(0.25 * 2.0**k for k in range(9)))  # candidates, in usual gaps between records
+SMALLEST = 1e-12  # variance of noise, on a scale where outcomes have 1
+DIGITS = 2  # of what would otherwise be a patient's value
+BEYOND = 0.1  # of the range of training outcomes: so far beyond it may lead
+
+
+class Coefficients(NamedTuple):
+    """A normal law of (a, b).
+
+    Attributes:
+        mean: Of each.
+        covariance: Of all.
+    """
+
+    mean: Float64[np.ndarray, "*known terms"]
+    covariance: Float64[np.ndarray, "*known terms terms"]
+
+
+class Led(NamedTuple):
+    """Where an outcome is expected at some times after a cut, on the model's scale.
+
+    Attributes:
+        last: It was there when it was last seen.
+        there: Expected.
+        off: How far from there it may well be.
+    """
+
+    last: Float64[np.ndarray, "patients cuts horizons"]
+    there: Float64[np.ndarray, "patients cuts horizons"]
+    off: Float64[np.ndarray, "patients cuts horizons"]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearResponse:
+    """What is usual for the responses of patients, of each outcome to time and to each treatment.
+
+    Attributes:
+        half_lives: Of what a treatment does; 0 where all is done at once.
+        mean: Of (a, b).
+        covariance: Likewise.
+        noise_std: Of a change over the usual gap.
+        usual_gap: Between two records of an outcome.
+        lowest: No forecast lies below.
+        highest: Nor above.
+    """
+
+    half_lives: Float64[np.ndarray, "outcomes treatments"]
+    mean: Float64[np.ndarray, "outcomes terms"]
+    covariance: Float64[np.ndarray, "outcomes terms terms"]
+    noise_std: Float64[np.ndarray, " outcomes"]
+    usual_gap: Float64[np.ndarray, " outcomes"]
+    lowest: Float64[np.ndarray, " outcomes"]
+    highest: Float64[np.ndarray, " outcomes"]
+
+    def terms(
+        self, outcome: int, scaler: Scaler, events: TreatmentEvents, times: QueryTimes
+    ) -> Float64[np.ndarray, "patients queries terms"]:
+        """Time, and what each treatment has done up to then; what counts is their change."""
+        return _terms(scaler, events, times, self.usual_gap[outcome], self.half_lives[outcome])
+
+    def coefficients(
+        self, outcome: int, records: Observations, values: Float64[np.ndarray, " rows"], terms: np.ndarray
+    ) -> Coefficients:
+        """What (a, b) of a patient is thought to be after each record, from that and those before.
+
+        Args:
+            outcome: Its number.
+            records: Those that hold it.
+            values: On the model's scale.
+            terms: At the records.
+        """
+        law = _Law(self.mean[outcome], self.covariance[outcome], float(self.noise_std[outcome]) ** 2)
+        return _follow(law, records, values, terms)[0]
+
+    def hints(self, outcome: int, led: Led) -> Float64[np.ndarray, "patients cuts horizons 2"]:
+        """How far it leads, and how far that may be off, both in sizes that a network can take in."""
+        noise = self.noise_std[outcome]
+        return np.stack(
+            [0.5 * np.arcsinh(0.1 * (led.there - led.last) / noise), 0.5 * np.log(led.off / noise)], axis=-1
+        )
+
+    def lead(
+        self,
+        outcome: int,
+        last: Float64[np.ndarray, "patients cuts"],
+        moved: Float64[np.ndarray, "patients cuts horizons terms"],
+        known: Coefficients,
+    ) -> tuple[Float64[np.ndarray, "patients cuts horizons"], Float64[np.ndarray, "patients cuts horizons"]]:
+        """Where it leads from the last outcome, and how far the outcome may well be from there.
+
+        The one leaves the range of training outcomes by a little at most; the other is at most their standard
+        deviation, which is 1.
+
+        Args:
+            outcome: Its number.
+            last: Its last value, on the model's scale.
+            moved: How the terms change from then on.
+            known: Of the patient, at the cut.
+        """
+        mean, covariance = known.mean[:, :, None], known.covariance[:, :, None]
+        last = last[..., None]
+        reached = last + (moved * mean).sum(axis=-1)
+        told = (covariance * moved[..., None, :]).sum(axis=-1)
+        variance = self.noise_std[outcome] ** 2 * _of_gaps(moved[..., 0]) + (told * moved).sum(axis=-1)
+        lowest, highest = np.minimum(last, self.lowest[outcome]), np.maximum(last, self.highest[outcome])
+        return np.clip(reached, lowest, highest), np.minimum(np.sqrt(variance), 1.0)
+
+
+def fit_linear_response(train: Cohort, scaler: Scaler) -> LinearResponse:
+    """What is usual, from training patients: as likely as possible, with half-lives that are tried one by one.
+
+    Args:
+        train: The training patients.
+        scaler: Fitted on them.
+    """
+    scaled = scaler.values(train.records.values)
+    outcomes = range(len(train.schema.outcomes))
+    found = [_fit_outcome(train.records, scaled[:, j], train.events, scaler) for j in outcomes]
+    return LinearResponse(*(np.stack(parts) for parts in zip(*found, strict=True)))
+
+
+def _fit_outcome(
+    records: Observations, values: np.ndarray, events: TreatmentEvents, scaler: Scaler
+) -> tuple[np.ndarray, ...]:
+    present = ~np.isnan(values)
+    own, values = records.keep(present), values[present]
+    chosen = np.linspace(0, own.patients - 1, min(own.patients, PATIENTS)).astype(np.int64)
+    beyond = BEYOND * float(np.ptp(values))
+    lowest, highest = rounded_down(values.min() - beyond, DIGITS), rounded_up(values.max() + beyond, DIGITS)
+    numbered = Observations(own.offsets, own.times, values[:, None]).take(chosen)
+    own, values, events = numbered, numbered.values[:, 0], events.take(chosen)
+    gaps = np.diff(own.times)[np.diff(own.patient_of_row) == 0]
+    usual_gap = rounded(float(np.median(gaps)), DIGITS) if len(gaps) else 1.0
+    treatments = len(scaler.doses)
+
+    def law_with(half_lives: np.ndarray, start: _Law | None, rounds: int) -> _Law:
+        terms = at_rows(own, lambda times: _terms(scaler, events, times, usual_gap, half_lives))
+        return _fit_law(own, values, terms, start, rounds)
+
+    half_lives = np.zeros(treatments)
+    best = law_with(half_lives, None, 3 * QUICK_ROUNDS)
+    for k in range(treatments):
+        worse = 0
+        for candidate in HALF_LIVES[1:]:
+            tried = np.where(np.arange(treatments) == k, usual_gap * candidate, half_lives)
+            law = law_with(tried, best, QUICK_ROUNDS)
+            if law.log_density > best.log_density:
+                best, half_lives, worse = law, tried, 0
+            else:
+                worse += 1
+            if worse == 2:  # what is longer still fits worse still
+                break
+    law = law_with(half_lives, best, ROUNDS)
+    numbers = (law.variance**0.5, usual_gap, lowest, highest)
+    return half_lives, law.mean, law.covariance, *(np.array(number) for number in numbers)
+
+
+def _terms(
+    scaler: Scaler, events: TreatmentEvents, times: QueryTimes, usual_gap: float, half_lives: np.ndarray
+) -> np.ndarray:
+    columns = [times / usual_gap]
+    for code, half_life in enumerate(half_lives):
+        usual = scaler.doses[code], scaler.rates[code] * usual_gap
+        columns.append(unfolded(events.keep(events.treatment == code), usual, float(half_life), times))
+    return np.stack(columns, axis=-1)
+
+
+def at_rows(records: Observations, of_times: Callable[[QueryTimes], np.ndarray]) -> np.ndarray:
+    """A function of each patient's times, at their records."""
+    place = np.arange(records.rows) - np.repeat(records.offsets[:-1], records.per_patient)
+    times = np.zeros((records.patients, int(records.per_patient.max(initial=0))))
+    times[records.patient_of_row, place] = records.times
+    return of_times(times)[records.patient_of_row, place]
+
+
+# --- a normal law of (a, b), and what a record tells about a patient's
+
+
+@dataclass(frozen=True, eq=False)
+class _Law:
+    """Normal (a, b), the variance of what they leave over a usual gap, and how likely records are under all that."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    variance: float
+    log_density: float = -np.inf
+
+
+def _of_gaps(gaps: np.ndarray) -> np.ndarray:
+    """The variance of noise over a gap, where that over a usual one is 1: half is measured, half grows with time."""
+    return 0.5 + 0.5 * gaps
+
+
+def _follow(
+    law: _Law, records: Observations, values: np.ndarray, terms: np.ndarray
+) -> tuple[Coefficients, Float64[np.ndarray, " rows"]]:
+    """(a, b) after each row, and how likely the row was.
+
+    Row after row, for all patients at once; sums are elementwise, so that nobody depends on who else is there.
+    """
+    size = len(law.mean)
+    means = np.broadcast_to(law.mean, (records.rows, size)).copy()
+    covariances = np.broadcast_to(law.covariance, (records.rows, size, size)).copy()
+    log_density = np.zeros(records.rows)
+    longest_first = np.argsort(-records.per_patient, kind="stable")
+    first, count = records.offsets[:-1][longest_first], records.per_patient[longest_first]
+    for number in range(1, int(count.max(initial=0))):
+        row = first[: int(np.searchsorted(-count, -number, side="left"))] + number  # of patients who have so many
+        mean, covariance = means[row - 1], covariances[row - 1]
+        step, change = terms[row] - terms[row - 1], values[row] - values[row - 1]
+        told = (covariance * step[:, None, :]).sum(axis=-1)
+        noise, unknown = law.variance * _of_gaps(step[:, 0]), (told * step).sum(axis=-1)
+        error, expected = change - (mean * step).sum(axis=-1), noise + unknown
+        surprise = error**2 / expected
+        log_density[row] = -0.5 * (DEGREES + 1) * np.log1p(surprise / DEGREES) - 0.5 * np.log(expected)
+        weight = (DEGREES + 1) / (DEGREES + surprise)
+        gain = told / (unknown + noise / weight)[:, None]
+        means[row] = mean + gain * error[:, None]
+        covariances[row] = covariance - gain[:, :, None] * told[:, None, :]
+    return Coefficients(means, covariances), log_density
+
+
+def _fit_law(records: Observations, values: np.ndarray, terms: np.ndarray, start: _Law | None, rounds: int) -> _Law:
+    """As likely as possible, by expectation and maximisation."""
+    patient = records.patient_of_row
+    follows = np.flatnonzero(np.diff(patient, prepend=-1) == 0)
+    step, change = terms[follows] - terms[follows - 1], values[follows] - values[follows - 1]
+    if not len(follows):
+        return _Law(np.zeros(terms.shape[1]), np.eye(terms.shape[1]), 1.0)
+    if start is None:
+        size, spread = (step**2).mean(axis=0), max(float((change**2).mean()), SMALLEST)
+        start = _Law(np.zeros(len(size)), np.diag(spread / np.where(size > 0, size, 1.0)), 0.1 * spread)
+    last = np.flatnonzero(np.diff(patient, append=records.patients))
+    of_patient = np.cumsum(np.diff(patient, prepend=-1) > 0)[follows] - 1  # among those with records
+    law = start
+    known, log_density = _follow(law, records, values, terms)
+    for _ in range(rounds):
+        each, own = known.mean[last], known.covariance[last]
+        mean = each.mean(axis=0)
+        covariance = (each - mean).T @ (each - mean) / len(each) + own.mean(axis=0)
+        left = (change - (each[of_patient] * step).sum(axis=1)) ** 2
+        left += np.einsum("ri,rij,rj->r", step, own[of_patient], step)
+        left /= _of_gaps(step[:, 0])
+        weight = (DEGREES + 1) / (DEGREES + left / law.variance)
+        law = _Law(mean, covariance, max(float((weight * left).mean()), SMALLEST))
+        before = log_density.mean()
+        known, log_density = _follow(law, records, values, terms)
+        if abs(log_density.mean() - before) < ENOUGH:
+            break
+    return replace(law, log_density=float(log_density.sum()))
