@@ -44,7 +44,7 @@ class TECDE(NeuralEstimator):
         cuts: Cuts = "many",
         cells: int = 64,
         plan_cells: int = 20,
-        steps: int = 3_000,
+        steps: int = 2_000,
         epochs: int | None = None,
         batch_size: int = 32,
         cuts_per_step: int = 16,

@@ -19,6 +19,7 @@ from jaxtyping import Float64
 from counterpath.cohort import Cohort, Scaler, TreatmentEvents
 from counterpath.cohort.records import Observations
 from counterpath.cohort.rounding import rounded, rounded_down, rounded_up
+from counterpath.cohort.scaling import Scale
 from counterpath.paths.ragged_search import QueryTimes
 from counterpath.paths.unfolding import unfolded
 
@@ -117,8 +118,8 @@ class LinearResponse:
     ) -> tuple[Float64[np.ndarray, "patients cuts horizons"], Float64[np.ndarray, "patients cuts horizons"]]:
         """Where it leads from the last outcome, and how far the outcome may well be from there.
 
-        The one leaves the range of training outcomes by a little at most; the other is at most their standard
-        deviation, which is 1.
+        The one leaves the range of training outcomes by a little at most, and never what is possible; the other is at
+        most their standard deviation, which is 1.
 
         Args:
             outcome: Its number.
@@ -144,8 +145,23 @@ def fit_linear_response(train: Cohort, scaler: Scaler) -> LinearResponse:
     """
     scaled = scaler.values(train.records.values)
     outcomes = range(len(train.schema.outcomes))
-    found = [_fit_outcome(train.records, scaled[:, j], train.events, scaler) for j in outcomes]
+    found = [
+        (*_fit_outcome(train.records, scaled[:, j], train.events, scaler), *_range(scaled[:, j], scaler.variables[j]))
+        for j in outcomes
+    ]
     return LinearResponse(*(np.stack(parts) for parts in zip(*found, strict=True)))
+
+
+def _range(values: np.ndarray, scale: Scale) -> tuple[np.ndarray, np.ndarray]:
+    """A little more than that of the training outcomes, but never beyond what an outcome can be."""
+    lowest, highest = float(np.nanmin(values)), float(np.nanmax(values))
+    beyond = BEYOND * (highest - lowest)
+    lowest, highest = rounded_down(lowest - beyond, DIGITS), rounded_up(highest + beyond, DIGITS)
+    if scale.lower is not None:
+        lowest = max(lowest, float(scale.forward(np.array(scale.lower))))
+    if scale.upper is not None:
+        highest = min(highest, float(scale.forward(np.array(scale.upper))))
+    return np.array(lowest), np.array(highest)
 
 
 def _fit_outcome(
@@ -154,8 +170,6 @@ def _fit_outcome(
     present = ~np.isnan(values)
     own, values = records.keep(present), values[present]
     chosen = np.linspace(0, own.patients - 1, min(own.patients, PATIENTS)).astype(np.int64)
-    beyond = BEYOND * float(np.ptp(values))
-    lowest, highest = rounded_down(values.min() - beyond, DIGITS), rounded_up(values.max() + beyond, DIGITS)
     numbered = Observations(own.offsets, own.times, values[:, None]).take(chosen)
     own, values, events = numbered, numbered.values[:, 0], events.take(chosen)
     gaps = np.diff(own.times)[np.diff(own.patient_of_row) == 0]
@@ -180,8 +194,7 @@ def _fit_outcome(
             if worse == 2:  # what is longer still fits worse still
                 break
     law = law_with(half_lives, best, ROUNDS)
-    numbers = (law.variance**0.5, usual_gap, lowest, highest)
-    return half_lives, law.mean, law.covariance, *(np.array(number) for number in numbers)
+    return half_lives, law.mean, law.covariance, np.array(law.variance**0.5), np.array(usual_gap)
 
 
 def _terms(

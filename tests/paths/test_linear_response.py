@@ -198,3 +198,17 @@ def test_an_outcome_that_was_never_seen_stands_at_the_mean(study, fitted):
     start, unit = led_to(nothing, fitted, cohort.history_end, cohort.events, [1.0, 3.0])
     np.testing.assert_array_equal(start, 0.0)
     np.testing.assert_array_equal(unit, 1.0)
+
+
+def test_it_does_not_leave_the_bounds_of_an_outcome():
+    """Tumours that are nearly gone and get more of what they respond to."""
+    cohort = cp.simulate_tumor_growth(200, seed=0).cohort
+    scaler = fit_scaler(cohort)
+    response = fit_linear_response(cohort, scaler)
+    path = HoldPath.of(cohort, scaler, GRID, np.zeros(len(cohort)), response)
+    daily = cp.Plan.repeat("radiotherapy", every=1.0, times=5).resolve(cohort)
+    events = events_until_and_from(cohort.events, cohort.history_end, daily)
+    led = path.led_to(0, cohort.history_end[:, None], events, np.full((len(cohort), 1, 1), 5.0))
+    nothing = scaler.variables[0].forward(np.array([0.0]))[0]
+    assert led.there.min() == pytest.approx(nothing)
+    assert (led.there < nothing + 0.1).mean() > 0.1  # many would be below
