@@ -193,7 +193,9 @@ def page_of(fits: list[dict[str, Any]]) -> str:
         "compiling and training; where all fits shared the device with others, of the quickest. Rows of another test "
         "seed are of other patients, and only ratios of one seed compare models: a single patient in 4,000 can move a "
         "mean ([why](../explanation/design-decisions.md#one-patient-can-rule-a-mean)). `BNCDE` of seed 32,000 was "
-        "fitted with temperature ½, the preset then. Figures of every fit: `engine.json`.\n"
+        "fitted with temperature ½, the preset then, and rows up to seed 33,000 before models corrected a [linear "
+        "response](../explanation/design-decisions.md#each-patients-own-linear-response-comes-first). Figures of every "
+        "fit: `engine.json`.\n"
     ]
     missing = []
     for variant in VARIANTS:
