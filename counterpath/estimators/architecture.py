@@ -65,5 +65,9 @@ class Architecture:
             value = getattr(self, name)
             if value is not None and not np.all(np.asarray(value) > 0):
                 raise CohortError(f"{name}={value} must be more than zero.")
+        if self.linear_response and not self.corrects_last:
+            raise CohortError(
+                "A linear response leads on from the last outcome. Use corrects_last=True, or linear_response=False."
+            )
         if not 0.0 <= self.dropout < 1.0:
             raise CohortError(f"dropout={self.dropout} is not a probability below 1.")
