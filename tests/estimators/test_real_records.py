@@ -10,6 +10,7 @@ from counterpath.metrics import paired_ratio
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 QUICK = {"posteriors": 1, "field_widths": (32, 32), "batch_size": 8, "steps": 300, "validation_share": 0.2}
+QUICK |= {"linear_response": False}  # with so few patients it is too sure of itself; see docs/explanation
 # Levels need 39 patients or more, which is most of the second study.
 STUDIES = {
     "quinidine": (read_quinidine, 48.0, (0.45, 0.4, 0.15), cp.Plan.none()),
@@ -29,8 +30,7 @@ def study(request):
 def test_a_model_of_real_records_is_judged_and_recalibrated(study, tmp_path):
     name, model, simple, calibration, test, plan = study
     before = model.evaluate(test, progress=False)
-    # With so few patients a forecast from linear responses is too sure of itself; see docs/explanation.
-    assert 0.6 < before.overall.coverage[0.95].value <= 1.0
+    assert 0.7 < before.overall.coverage[0.95].value <= 1.0
     # Never clearly worse than carrying the last value forward, and better where doses say where it will go.
     ratio = paired_ratio(
         before.points.crps, simple.evaluate(test, progress=False).points.crps, patients=before.points.patient
