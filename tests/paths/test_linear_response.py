@@ -63,13 +63,15 @@ def last_coefficients(cohort, scaler, response):
 
 
 def test_what_is_usual_is_learned_from_the_patients(study, fitted):
-    """Half-life, means, spreads and noise; tolerances are about three standard errors of 400 patients."""
+    """Half-life, means, spreads and noise."""
     _, truth = study
     scaler, response = fitted
     unit = scaler.variables[0].std / np.array([response.usual_gap[0], 1.0])
     assert response.half_lives[0, 0] == HALF_LIFE
+    # Coefficients of a patient are told to 0.02 and 0.1; of 400, means to a twentieth of that, and 0.01 is twice it.
     np.testing.assert_allclose(response.mean[0] * unit, truth.mean(axis=0), atol=0.01)
     covariance = response.covariance[0] * unit * unit[:, None]
+    # A spread of 400 is known to 1/√800, which is 3.5%; 10% is three times that.
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), truth.std(axis=0), rtol=0.1)
     correlation = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
     assert correlation == pytest.approx(np.corrcoef(truth.T)[0, 1], abs=0.1)

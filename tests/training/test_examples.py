@@ -149,7 +149,10 @@ def hidden_at_cuts(model_network, inputs, clock):
 def only(inputs, row, cut):
     """One patient with one cut."""
     own = jax.tree.map(lambda leaf: leaf[row : row + 1], inputs)
-    at_cut = lambda i: [i.cut_step, i.cut_increments, i.plan_steps, i.horizon_step, i.horizon_increments, i.hints]  # noqa: E731
+
+    def at_cut(i):
+        return [i.cut_step, i.cut_increments, i.plan_steps, i.horizon_step, i.horizon_increments, i.hints]
+
     return eqx.tree_at(at_cut, own, replace_fn=lambda leaf: leaf[:, cut : cut + 1])
 
 
