@@ -166,7 +166,7 @@ class BNCDE(NeuralEstimator):
         )
 
     @classmethod
-    def large(cls, max_horizon: float, *, seed: int = 0, steps: int = 6_000, **options: Any) -> BNCDE:
+    def large(cls, max_horizon: float, *, seed: int = 0, steps: int = 3_000, **options: Any) -> BNCDE:
         """For thousands of patients and a GPU: wider fields, larger batches, more steps.
 
         Args:

@@ -116,7 +116,7 @@ def fit_members(
             seeds=[seed for member in members for seed in member.network_seeds],
             mixed=first.posteriors,
             report=_both(report, watch),
-            checkpoint=None if checkpoint is None else Checkpoint(checkpoint, _fingerprint(members, examples, held)),
+            checkpoint=None if checkpoint is None else Checkpoint(checkpoint, _fingerprint(members, prepared)),
         )
     for i, (member, own) in enumerate(zip(members, of_member, strict=True)):
         member.tabulation_ = own.tabulation
@@ -148,13 +148,13 @@ def _both(show: Report | None, watch: Report | None) -> Report | None:
     return report
 
 
-def _fingerprint(members: Sequence[NeuralEstimator], examples: Examples, held: Examples) -> str:
+def _fingerprint(members: Sequence[NeuralEstimator], prepared: Sequence[_Prepared]) -> str:
     """Of everything that a run depends on."""
     digest = hashlib.sha256()
     for member in members:
         digest.update(repr((type(member).__name__, member.max_horizon, member.architecture)).encode())
         digest.update(repr((member.training, member.network_seeds)).encode())
-    for leaf in jax.tree.leaves([(part.inputs, part.targets) for part in (examples, held)]):
+    for leaf in jax.tree.leaves([(part.inputs, part.targets) for own in prepared for part in (own.examples, own.held)]):
         digest.update(repr(leaf.shape).encode())
         digest.update(np.asarray(leaf).tobytes())
     return digest.hexdigest()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -147,21 +148,32 @@ def judged_oracle(world: World, scale: Scale, folder: Path, *, workers: int, bel
     """
 
     def ask(protocol: str, noise_std: float) -> Said:
-        belief = "" if believes is None else f".believes-{believes:g}"
-        path = folder / f"oracle.{world.name}.{protocol.replace(' ', '-')}.{noise_std:g}{belief}.npz"
-        if not path.exists():
+        def make() -> dict[str, Any]:
             asked = found.asked(protocol, noise_std)
             settings = asked.world.truth.settings
             if believes is not None:
                 settings = world.simulate(1, 0, believes).truth.settings
             model = Oracle(settings, workers=workers).fit(asked.history)
-            said = Said.of(model, asked, HORIZONS, scale.oracle_draws)
-            folder.mkdir(parents=True, exist_ok=True)
-            beside = path.with_suffix(".partial.npz")
-            np.savez_compressed(beside, **vars(said))
-            beside.replace(path)
-        with np.load(path) as arrays:
-            return Said(**{field.name: arrays[field.name] for field in fields(Said)})
+            return vars(Said.of(model, asked, HORIZONS, scale.oracle_draws))
+
+        belief = "" if believes in (None, noise_std) else f".believes-{believes:g}"
+        name = f"oracle.{world.name}.{protocol.replace(' ', '-')}.{noise_std:g}{belief}.npz"
+        return Said(**made_once(folder / name, make))
 
     found = Judged(world, scale, HORIZONS, ask)
     return found
+
+
+_ORACLE_AT_WORK = Lock()
+
+
+def made_once(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Arrays that several models need: from a file where they were made before, whoever asks first makes them."""
+    with _ORACLE_AT_WORK:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside = path.with_suffix(".partial.npz")
+            np.savez_compressed(beside, **make())
+            beside.replace(path)
+    with np.load(path) as arrays:
+        return dict(arrays)

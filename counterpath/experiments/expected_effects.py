@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,9 @@ from jaxtyping import Float64
 
 from counterpath.cohort import Cohort, Plan
 from counterpath.estimators import Estimator, Oracle
-from counterpath.experiments.answers import Judged
+from counterpath.experiments.answers import Judged, made_once
 from counterpath.experiments.measures import Found
 from counterpath.experiments.worlds import HORIZONS, factual
-from counterpath.predictive import UnsupportedPlanWarning
 
 PATIENTS, DRAWS, ORACLE_DRAWS = 500, 200, 4_000
 CHEMOTHERAPY = Plan.repeat("chemotherapy", every=2.0, times=3)
@@ -66,25 +64,22 @@ class Effects:
 
     def _of_model(self, model: Estimator, today: Cohort, name: str, horizon: float) -> tuple[np.ndarray, ...]:
         plan, versus = COMPARED[name]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnsupportedPlanWarning)  # a few in a thousand, and the same for all models
-            effect = model.effect(today, plan, versus=versus, horizons=[horizon], draws=DRAWS, progress=False)
+        effect = model.effect(today, plan, versus=versus, horizons=[horizon], draws=DRAWS, progress=False)
         lower, upper = effect.interval(0.95)
         return lower[:, 0], upper[:, 0], effect.mean[:, 0], effect.draws.std(axis=0, ddof=1)[:, 0]
 
     def _truth(self, judged: Judged, today: Cohort, name: str) -> tuple[np.ndarray, np.ndarray]:
         path = self.folder / f"oracle.{judged.world.name}.effects.{name.replace(' ', '-')}.npz"
-        if not path.exists():
+
+        def make() -> dict[str, Any]:
             settings = factual(judged.world, judged.scale).world.truth.settings
             oracle = Oracle(settings, workers=self.workers).fit(today)
             draws = min(ORACLE_DRAWS, 4 * judged.scale.oracle_draws)
             one, other = (oracle_draws(oracle, today, plan, np.array(HORIZONS), draws) for plan in COMPARED[name])
-            self.folder.mkdir(parents=True, exist_ok=True)
-            beside = path.with_suffix(".partial.npz")
-            np.savez_compressed(beside, mean=(one - other).mean(axis=0), std=(one - other).std(axis=0))
-            beside.replace(path)
-        with np.load(path) as arrays:
-            return arrays["mean"], arrays["std"]
+            return {"mean": (one - other).mean(axis=0), "std": (one - other).std(axis=0)}
+
+        kept = made_once(path, make)
+        return kept["mean"], kept["std"]
 
 
 def rms(values: np.ndarray) -> float:

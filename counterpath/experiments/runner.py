@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +27,10 @@ from counterpath.experiments.recipes import ORACLE, RECIPES
 from counterpath.experiments.runtime import runtime
 from counterpath.experiments.scales import SCALES, Scale
 from counterpath.experiments.worlds import CUT_DAYS, HORIZONS, USUAL_NOISE, World
+from counterpath.predictive import UnsupportedPlanWarning
 
 Say = Callable[[str], None]
+CORES_OF_A_MODEL = 3  # that is asked: one model leaves the others idle for much of the time
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,10 @@ class Reproduction:
         """Fits, the oracle's answers, and cells."""
         return self.folder / "work"
 
+    @property
+    def _cores(self) -> int:
+        return os.cpu_count() or 1
+
     def wanted(self) -> list[Place]:
         """All cells, in the order in which they are to be made."""
         return [
@@ -92,8 +100,10 @@ class Reproduction:
         by_fit: dict[_Fit, list[Place]] = defaultdict(list)
         for place in missing:
             by_fit[self._fit_of(place)].append(place)
-        for fit, places in by_fit.items():
-            self._run_fit(fit, places)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnsupportedPlanWarning)  # a few in a thousand, and the same for all models
+            for fit, places in by_fit.items():
+                self._run_fit(fit, places)
 
     def _fit_of(self, place: Place) -> _Fit:
         name, world, model, horizon, _ = place
@@ -120,17 +130,20 @@ class Reproduction:
             recipe, fit.world, self.scale, fit.horizon, seeds, self.work / "fits", progress=self.progress
         )
         horizons = (fit.horizon,) if recipe.per_horizon else HORIZONS
-        for seed, model in models.items():
-            self.say(f"{about}: seed {seed} is asked.")
-            self._measure_all(
-                self._judged(model, fit.world, horizons), [place for place in places if place[-1] == seed]
-            )
+        self.say(f"{about}: asked.")
+
+        def measure(seed: int) -> None:
+            own = [place for place in places if place[-1] == seed]
+            self._measure_all(self._judged(models[seed], fit.world, horizons), own)
+
+        with ThreadPoolExecutor(max(self._cores // CORES_OF_A_MODEL, 1)) as pool:
+            list(pool.map(measure, seeds))
 
     def _judged(self, model: Estimator, world: World, horizons: tuple[float, ...]) -> Judged:
         return judged_model(model, world, self.scale, horizons, self._oracle(world))
 
     def _oracle(self, world: World) -> Judged:
-        return judged_oracle(world, self.scale, self.work / "oracle", workers=os.cpu_count() or 1)
+        return judged_oracle(world, self.scale, self.work / "oracle", workers=self._cores)
 
     def _measure_all(self, judged: Judged, places: list[Place]) -> None:
         for place in places:
@@ -143,13 +156,13 @@ class Reproduction:
 
     def _measure(self, name: str) -> Callable[[Judged, float], Found]:
         if name == "effects":
-            return Effects(self.work / "oracle", os.cpu_count() or 1)
+            return Effects(self.work / "oracle", self._cores)
         return getattr(measures, name)
 
     def _fooled_oracle(self, judged: Judged, horizon: float) -> Found:
         """The oracle's errors if it believes in the usual noise whatever the patients' is."""
         fooled = judged_oracle(
-            judged.world, self.scale, self.work / "oracle", workers=os.cpu_count() or 1, believes=USUAL_NOISE
+            judged.world, self.scale, self.work / "oracle", workers=self._cores, believes=USUAL_NOISE
         )
         curves = measures.point_error(fooled, horizon).curves
         return Found(curves={name + measures.BELIEVING: values for name, values in curves.items()})

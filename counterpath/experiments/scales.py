@@ -51,7 +51,7 @@ class Scale:
 
 
 # Sizes of `BNCDE.large`, so that a baseline is as large and learns as long.
-_AS_LARGE = {"field_widths": (128, 128), "batch_size": 128, "cuts_per_step": 16, "steps": 6_000}
+_AS_LARGE = {"field_widths": (128, 128), "batch_size": 128, "cuts_per_step": 16, "steps": 3_000}
 _TINY = {
     "hidden": 4,
     "field_widths": (8,),

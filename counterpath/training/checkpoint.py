@@ -43,6 +43,7 @@ class Checkpoint:
             "epoch": run.epoch,
             "since_best": run.since_best,
             "history": run.history,
+            "epochs": run.epochs,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = self.path.with_name(f".{self.path.name}.new")  # one name, so that a killed write leaves nothing for good
@@ -69,6 +70,7 @@ class Checkpoint:
                     leaves = [jnp.asarray(file.get_tensor(name)) for name in names]
                     run.best_score = file.get_tensor("best_score")
                     run.epoch, run.since_best, run.history = state["epoch"], state["since_best"], state["history"]
+                    run.epochs = state["epochs"]
         except Exception as error:
             raise CheckpointError(f"{self.path} is not a checkpoint of counterpath: {error}") from error
         if fingerprint != self.fingerprint:

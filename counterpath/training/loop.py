@@ -18,13 +18,13 @@ from counterpath.training.checkpoint import Checkpoint
 from counterpath.training.examples import Examples
 from counterpath.training.interruption import hearing_interrupts
 from counterpath.training.problem import Clock, Problem
+from counterpath.training.run_length import enough_epochs, is_scored
 from counterpath.training.scores import noise_and_spread, validation_score
 from counterpath.training.settings import TrainingSettings
 from counterpath.training.spread import Spread
 from counterpath.training.steps import Progress, optimiser_for, train_epoch
 
 AT_MOST_LOST = 30.0  # seconds of training, where a run ends before its time; besides the epoch itself
-FEWER = 4  # times, before the KL counts in full
 
 
 class TrainingError(RuntimeError):
@@ -43,7 +43,8 @@ class EpochReport:
         bad_steps: Share of steps that were not finite and were left out.
         validation: Mean log density of validation outcomes, where it was computed.
         may_be_kept: Whether the state could be the best: not while the KL comes in.
-        seconds: Since training started.
+        seconds: Since the run began.
+        begins_anew: With so many epochs, since patients are too few for so many; None where it goes on.
     """
 
     epoch: int
@@ -54,6 +55,7 @@ class EpochReport:
     validation: float | None
     may_be_kept: bool
     seconds: float
+    begins_anew: int | None = None
 
 
 Report = Callable[[EpochReport], None]
@@ -70,6 +72,7 @@ class Run:
         epoch: Epochs done.
         since_best: Scores since the last improvement of any member.
         history: A row per epoch and member.
+        epochs: Instead of those of the settings, where the run began anew with fewer.
     """
 
     progress: Progress
@@ -78,6 +81,18 @@ class Run:
     epoch: int = 0
     since_best: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
+    epochs: int | None = None
+
+    @property
+    def scores(self) -> list[tuple[int, float]]:
+        """After which epochs validation patients were looked at, and how well they were described: of all members."""
+        members = len(self.best_score)
+        by_epoch = (self.history[first : first + members] for first in range(0, len(self.history), members))
+        return [
+            (rows[0]["epoch"], float(np.mean([row["validation"] for row in rows])))
+            for rows in by_epoch
+            if rows[0]["validation"] is not None
+        ]
 
 
 @dataclass(frozen=True)
@@ -128,15 +143,6 @@ def train(
     parameters, rest = eqx.partition(stacked, eqx.is_inexact_array)
     # A weakly typed start would be compiled once more as soon as it has become an ordinary array.
     parameters = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), parameters)
-    optimiser = optimiser_for(settings, examples.patients)
-    progress = Progress(parameters, jax.vmap(optimiser.init)(parameters), jnp.zeros(len(networks), dtype=jnp.int32))
-    # The epoch's buffers are given to the next; what is kept must be a copy.
-    run = Run(progress, jax.tree.map(jnp.copy, parameters), np.full(len(networks), -np.inf))
-    if checkpoint is not None:
-        run = checkpoint.resume(run)
-    spread = spread_over(networks, settings, examples.patients)
-    run.progress, run.best = spread.place((run.progress, run.best), spread.of_members)
-    problem = Problem(examples.inputs, examples.targets, clock, examples.outcomes, rest, settings, spread).on_devices()
     scored = spread_cuts(validation, settings.validation_cuts)
     if not float(jnp.sum(scored.targets.shares)) > 0:
         raise TrainingError(
@@ -144,25 +150,30 @@ def train(
             "an outcome within max_horizon after an earlier record."
         )
     held = Problem(scored.inputs, scored.targets, clock, scored.outcomes, rest, settings)
+    spread = spread_over(networks, settings, examples.patients)
+    problem = Problem(examples.inputs, examples.targets, clock, examples.outcomes, rest, settings, spread).on_devices()
     spread_held = replace(held, spread=spread).on_devices()
-    member_keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-    score_key = jax.random.key(0)
-    epochs, every = settings.epochs_for(examples.patients), settings.validate_every(examples.patients)
+    member_keys, score_key = jnp.stack([jax.random.key(seed) for seed in seeds]), jax.random.key(0)
+    run = _begin(parameters, settings, examples.patients)
+    if checkpoint is not None:
+        run = checkpoint.resume(run)
     began = time.perf_counter() - (run.history[-1]["seconds"] if run.history else 0.0)
     saved = time.perf_counter()
     with hearing_interrupts() as stop_if_interrupted:
-        while run.epoch < epochs and not _exhausted(run, settings):
+        while True:
+            own = settings if run.epochs is None else replace(settings, epochs=run.epochs)
+            epochs, every = own.epochs_for(examples.patients), own.validate_every(examples.patients)
+            if run.epoch >= epochs or _exhausted(run, own):
+                break
             keys = jax.vmap(lambda key, number=run.epoch: jax.random.fold_in(key, number))(member_keys)
-            keys = spread.place(keys, spread.of_members)
-            run.progress, seen = train_epoch((problem, keys), run.progress)
+            keys, run.progress, run.best = spread.place((keys, run.progress, run.best), spread.of_members)
+            run.progress, seen = train_epoch((replace(problem, settings=own), keys), run.progress)
             run.epoch += 1
             values = np.asarray(seen, dtype=np.float64)
-            _require_finite(values, settings, run.epoch)
+            _require_finite(values, own, run.epoch)
             scores = None
-            is_posterior = (
-                run.epoch >= settings.kl_ramp * epochs
-            )  # before, scores are for the eye only, so fewer will do
-            if run.epoch % (every if is_posterior else FEWER * every) == 0 or run.epoch == epochs:
+            is_posterior = run.epoch >= own.kl_ramp * epochs
+            if is_scored(run.epoch, epochs, every=every, evenly_from=own.kl_ramp * epochs):
                 scores = np.asarray(validation_score(spread_held, score_key, run.progress.parameters), dtype=np.float64)
                 if is_posterior:
                     _keep_best(run, scores)
@@ -179,13 +190,19 @@ def train(
                         "seconds": seconds,
                     }
                 )
+            enough = None
+            if scores is not None and own.patience is None:
+                enough = enough_epochs(run.scores, epochs, own.steps_per_epoch(examples.patients))
+            log_likelihood, kl, bad = (float(mean) for mean in values.mean(axis=0))
+            score = None if scores is None else float(scores.mean())
+            done = EpochReport(run.epoch, epochs, log_likelihood, kl, bad, score, is_posterior, seconds, enough)
+            if enough is not None:
+                run, began = _begin(parameters, settings, examples.patients, enough), time.perf_counter()
             if checkpoint is not None and (scores is not None or time.perf_counter() - saved > AT_MOST_LOST):
                 checkpoint.save(run)
                 saved = time.perf_counter()
             if report is not None:
-                log_likelihood, kl, bad = (float(mean) for mean in values.mean(axis=0))
-                validated = None if scores is None else float(scores.mean())
-                report(EpochReport(run.epoch, epochs, log_likelihood, kl, bad, validated, is_posterior, seconds))
+                report(done)
             stop_if_interrupted()
     best = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), run.best)  # on one device again
     spread_there = None
@@ -231,6 +248,15 @@ def spread_cuts(examples: Examples, number: int) -> Examples:
     units = None if examples.targets.units is None else at(examples.targets.units)
     targets = Targets(at(examples.targets.changes), shares, cuts, units=units)
     return Examples(inputs, targets, examples.outcomes)
+
+
+def _begin(parameters: NeuralCDE, settings: TrainingSettings, patients: int, epochs: int | None = None) -> Run:
+    """A run before its first epoch. An epoch's buffers are given to the next, so that whatever stays is a copy."""
+    optimiser = optimiser_for(settings, patients)
+    own, best = jax.tree.map(jnp.copy, parameters), jax.tree.map(jnp.copy, parameters)
+    members = len(jax.tree.leaves(parameters)[0])
+    progress = Progress(own, jax.vmap(optimiser.init)(own), jnp.zeros(members, dtype=jnp.int32))
+    return Run(progress, best, np.full(members, -np.inf), epochs=epochs)
 
 
 def _keep_best(run: Run, scores: np.ndarray) -> None:

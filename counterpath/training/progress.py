@@ -34,6 +34,11 @@ def show_progress(name: str, *, shown: bool) -> Iterator[Report | None]:
             if epoch.validation is not None:
                 best[0] = max(best[0], epoch.validation) if epoch.may_be_kept else -math.inf
                 last[0] = f"validation {epoch.validation:.3f}"
+            if epoch.begins_anew is not None:
+                bar.console.print(
+                    f"Validation became worse: {epoch.epochs} epochs are too many for so few patients. Training begins "
+                    f"anew with {epoch.begins_anew}."
+                )
             held = f"{last[0]} (best {best[0]:.3f})" if math.isfinite(best[0]) else last[0]
             bar.update(
                 task,
