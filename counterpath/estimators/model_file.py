@@ -43,12 +43,13 @@ from counterpath.paths.tabulation import Tabulation
 from counterpath.predictive import Experience
 from counterpath.training import TrainingSettings
 
-FORMAT = 5
+FORMAT = 6
+LOST = 5  # what it says about linear responses cannot be followed any more; it was written for a day
 MOST_HEADER_BYTES = 2**24
 DIGITS = 2
 KINDS: dict[str, type[NeuralEstimator]] = {"BNCDE": BNCDE, "TECDE": TECDE}
 SCALES = ("first_scale", "step_scale", "plan_step_scale", "plan_level_scale", "change_scale")
-RESPONSE = tuple(field.name for field in fields(LinearResponse))  # from format 5 on
+RESPONSE = tuple(field.name for field in fields(LinearResponse))  # from format 6 on
 GRIDS = ("grid", "plan_grid")
 EXPERIENCE = ("horizons", "windows", "situations", "counts", "usual_spread")
 
@@ -152,6 +153,11 @@ def _header(path: Path, text: str) -> Header:
             raise ModelFileError(
                 f"{path} was written by a newer counterpath (format {written}; this one reads up to {FORMAT}). Update: "
                 "pip install --upgrade counterpath."
+            )
+        if written == LOST:
+            raise ModelFileError(
+                f"{path} was written by a version in development (format {written}), whose models are not read any "
+                "more. Fit the model again."
             )
         return Header.model_validate(content, strict=False)
     except ValidationError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -127,10 +128,13 @@ def _table(experiment: Experiment, cells: Sequence[Cell], scale: Scale, world: W
 def _entry(figure: str, values: Sequence[float]) -> str:
     if not values:
         return "–"
-    factor, form = (100.0, "{:.1f}") if any(word in figure for word in SHARES) else (1.0, "{:.3g}")
-    mean = form.format(factor * float(np.mean(values)))
-    spread = f" ± {form.format(factor * float(np.std(values, ddof=1)))}" if len(values) > 1 else ""
-    return mean + spread + ("%" if factor > 1 else "")
+    factor = 100.0 if any(word in figure for word in SHARES) else 1.0
+    mean, std = factor * float(np.mean(values)), factor * float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    digits = 1 if factor > 1 else max(2 - math.floor(math.log10(abs(mean))), 0) if mean else 3
+    if 0 < std < 1 and factor == 1:
+        digits = max(-math.floor(math.log10(std)), 0)  # as many as the spread leaves meaning to
+    spread = f" ± {std:.{digits}f}" if len(values) > 1 else ""
+    return f"{mean:.{digits}f}{spread}" + ("%" if factor > 1 else "")
 
 
 def _missing(experiment: Experiment, cells: Sequence[Cell], scale: Scale) -> list[str]:

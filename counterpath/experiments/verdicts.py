@@ -48,8 +48,8 @@ def judge(aim: Aim, values: Values, horizons: Sequence[float]) -> Verdict:
             and (aim.highest is None or mean <= aim.highest)
             and (limit is None or mean <= limit)
         )
-        beside = "" if limit is None else f" beside {limit:.3g}"
-        said.append(f"{mean:.3g}{beside} at {horizon:g}")
+        beside = "" if limit is None else f" beside {limit:.4g}"
+        said.append(f"{mean:.4g}{beside} at {horizon:g}")
     if not met:
         return Verdict(aim, "not measured", "")
     word = "holds" if all(met) else "holds partly" if any(met) else "does not hold"

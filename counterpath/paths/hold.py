@@ -156,7 +156,13 @@ class HoldPath(ControlPath):
         answered[:, 2::3] /= self.time_scale
         totals = np.empty((len(recorded), 1 + answered.shape[1]))  # rows without the outcome are never looked up
         totals[recorded] = np.concatenate([running_sum(own.offsets, left[:, None]), answered], axis=1)
-        return np.concatenate([totals, self._linear[j].mean], axis=1)
+        return np.concatenate([totals, self._pace(j)], axis=1)
+
+    def _pace(self, j: int) -> np.ndarray:
+        """How the patient's outcome is thought to move after each record, by itself and with each treatment."""
+        mean, value = self._linear[j].mean, self.scaled[:, j]
+        by_itself = mean[:, 0] + mean[:, -1] * np.where(np.isnan(value), 0.0, value)
+        return np.concatenate([by_itself[:, None], mean[:, 1:-1]], axis=1)
 
     @cached_property
     def _linear(self) -> list[Coefficients]:
@@ -164,8 +170,8 @@ class HoldPath(ControlPath):
         return [self._linear_of(j) for j in range(len(self.cohort.schema.outcomes))]
 
     def _linear_of(self, j: int) -> Coefficients:
-        rows, terms = len(self.scaled), 1 + len(self.cohort.schema.treatments)
-        found = Coefficients(np.zeros((rows, terms)), np.zeros((rows, terms, terms)))
+        rows, number = len(self.scaled), 2 + len(self.cohort.schema.treatments)
+        found = Coefficients(np.zeros((rows, number)), np.zeros((rows, number, number)))
         response, recorded = self.response, ~np.isnan(self.scaled[:, j])
         if response is not None:
             own, given = self.cohort.records.keep(recorded), self.treatments
