@@ -26,7 +26,7 @@ from counterpath.experiments.provenance import provenance
 from counterpath.experiments.recipes import ORACLE, RECIPES
 from counterpath.experiments.runtime import runtime
 from counterpath.experiments.scales import SCALES, Scale
-from counterpath.experiments.worlds import CUT_DAYS, HORIZONS, USUAL_NOISE, World
+from counterpath.experiments.worlds import CUT_DAYS, HORIZONS, TEST_SEED, USUAL_NOISE, World
 from counterpath.predictive import UnsupportedPlanWarning
 
 Say = Callable[[str], None]
@@ -170,7 +170,8 @@ class Reproduction:
     def _write(self, place: Place, found: Found) -> None:
         kept = finite(found)
         device = jax.devices()[0]
-        record = provenance(self.command) | {"device": None if device.platform == "cpu" else device.device_kind}
+        record = provenance(self.command) | {"test_seed": TEST_SEED}
+        record |= {"device": None if device.platform == "cpu" else device.device_kind}
         Cell(*place, self.scale.name, kept.figures, kept.curves, record).write(self.work / "cells")
 
 
