@@ -10,7 +10,6 @@ from counterpath.metrics import paired_ratio
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 QUICK = {"posteriors": 1, "field_widths": (32, 32), "batch_size": 8, "steps": 300, "validation_share": 0.2}
-QUICK |= {"linear_response": False}  # with so few patients it is too sure of itself; see docs/explanation
 # Levels need 39 patients or more, which is most of the second study.
 STUDIES = {
     "quinidine": (read_quinidine, 48.0, (0.45, 0.4, 0.15), cp.Plan.none()),
