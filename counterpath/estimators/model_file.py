@@ -74,7 +74,8 @@ def save(model: Estimator, path: str | os.PathLike[str]) -> None:
                 "not saved. Fit it again where it is needed."
             )
         described.append(_describe(member))
-        arrays |= {f"{number}/{name}": array for name, array in _arrays(member).items()}
+        # The file takes memory as it lies, so rows must come one after the other.
+        arrays |= {f"{number}/{name}": np.asarray(array, order="C") for name, array in _arrays(member).items()}
     header = Header(
         format=FORMAT,
         ensemble=isinstance(model, DeepEnsemble),

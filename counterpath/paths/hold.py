@@ -11,9 +11,11 @@ from jaxtyping import Float64, Int64
 from counterpath.cohort import Cohort, Grid, Scaler, TreatmentEvents
 from counterpath.paths.answers import answers
 from counterpath.paths.channels import Channel, history_channels
+from counterpath.paths.coefficient_law import Coefficients
 from counterpath.paths.control_path import ControlPath
-from counterpath.paths.linear_response import Coefficients, Led, LinearResponse, at_rows
+from counterpath.paths.linear_response import Led, LinearResponse, at_rows
 from counterpath.paths.ragged_search import PathValues, QueryTimes, last_present, rows_before, running_sum
+from counterpath.paths.static_columns import static_columns
 from counterpath.paths.treatment_channels import TreatmentPath
 
 
@@ -176,7 +178,8 @@ class HoldPath(ControlPath):
         if response is not None:
             own, given = self.cohort.records.keep(recorded), self.treatments
             moved = at_rows(own, lambda times: response.terms(j, given.scaler, given.events, times))
-            known = response.coefficients(j, own, self.scaled[recorded, j], moved)
+            static = static_columns(self.cohort, given.scaler)
+            known = response.coefficients(j, own, self.scaled[recorded, j], moved, static)
             found.mean[recorded], found.covariance[recorded] = known
         return found
 

@@ -16,6 +16,7 @@ from counterpath.paths.hold import HoldPath
 from counterpath.paths.increments import PathIncrements, partial_steps, path_increments
 from counterpath.paths.linear_response import LinearResponse
 from counterpath.paths.plan_path import PlanPath
+from counterpath.paths.static_columns import static_columns, static_names
 from counterpath.paths.treatment_channels import TreatmentPath
 
 
@@ -116,7 +117,7 @@ class Tabulation:
     ) -> Tabulation:
         """Before the sizes of increments and changes are known."""
         channels = len(_kept(history_channels(schema), plain_path, response is not None))
-        known = channels + len(_static_names(schema))
+        known = channels + len(static_names(schema))
         plan = len(_kept(plan_channels(schema), plain_path, response is not None))
         ones = (known, channels, plan, plan, len(schema.outcomes))
         sizes = (np.ones(number) for number in ones)
@@ -251,7 +252,8 @@ class Tabulation:
 
     def _first(self, cohort: Cohort, increments: PathIncrements) -> np.ndarray:
         return (
-            np.concatenate([increments.initial[:, self._kept], _static(cohort, self.scaler)], axis=1) / self.first_scale
+            np.concatenate([increments.initial[:, self._kept], static_columns(cohort, self.scaler)], axis=1)
+            / self.first_scale
         )
 
 
@@ -260,26 +262,3 @@ def _kept(channels: tuple[Channel, ...], plain_path: bool, linear: bool) -> list
     made: tuple[Role, ...] = ("slope", "since", "unseen", "timing", *ANSWERS, "count") if plain_path else ()
     left_out = made if linear else (*made, *LINEAR)
     return [i for i, channel in enumerate(channels) if channel.role not in left_out]
-
-
-def _static_names(schema: Schema) -> list[str]:
-    """Columns of the static covariates: a level each, or the value and whether it is missing."""
-    names = []
-    for variable in schema.static:
-        if variable.kind == "categorical":
-            names += [f"{variable.name}={level}" for level in variable.levels]
-        else:
-            names += [variable.name, f"{variable.name}:missing"]
-    return names
-
-
-def _static(cohort: Cohort, scaler: Scaler) -> np.ndarray:
-    scaled = scaler.static_values(cohort.static_values)
-    columns = []
-    for j, variable in enumerate(cohort.schema.static):
-        value = scaled[:, j]
-        if variable.kind == "categorical":
-            columns += [(value == code).astype(np.float64) for code in range(len(variable.levels))]
-        else:
-            columns += [np.nan_to_num(value), np.isnan(value).astype(np.float64)]
-    return np.stack(columns, axis=1) if columns else np.empty((len(cohort), 0))

@@ -23,7 +23,9 @@ def test_a_changed_study_is_not_taken_for_the_one_that_was_interrupted(study, tm
 
 def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(study, tmp_path):
     model, checkpoint = tmp_path / "m.safetensors", tmp_path / "m.checkpoint"
-    (tmp_path / "long.toml").write_text(SMALL.replace("epochs = 20", "epochs = 2000"))
+    # So slowly that patients do not become too few for so many epochs.
+    slowly = "learning_rate = 1e-5\nreadout_learning_rate = 1e-5"
+    (tmp_path / "long.toml").write_text(SMALL.replace("epochs = 20", f"epochs = 500\n{slowly}"))
     command = [sys.executable, "-c", MAIN, "fit", study / "train", "--config", tmp_path / "long.toml", "--to", model]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         until = time.monotonic() + 120
@@ -40,7 +42,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(study, tmp_path):
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     assert f"Going on from {checkpoint}." in in_one_line(again.stdout)
-    assert len(cp.load(model).history_) == 2_000  # each epoch once
+    assert len(cp.load(model).history_) == 500  # each epoch once
     assert not checkpoint.exists()
 
 

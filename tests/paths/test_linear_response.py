@@ -9,9 +9,10 @@ import pytest
 import counterpath as cp
 from counterpath.cohort import Cohort, Grid, fit_scaler
 from counterpath.cohort.cuts import events_until_and_from
-from counterpath.paths import linear_response
+from counterpath.paths import coefficient_law
 from counterpath.paths.hold import HoldPath
 from counterpath.paths.linear_response import at_rows, fit_linear_response
+from counterpath.paths.static_columns import static_columns
 
 PATIENTS, NOISE, HALF_LIFE = 400, 0.05, 2.0
 MEAN = np.array([0.1, -1.0, -0.1])  # a per day, b per dose, c per day
@@ -60,7 +61,8 @@ def fitted(study):
 def coefficients(cohort, scaler, response):
     """After each record."""
     terms = at_rows(cohort.records, lambda times: response.terms(0, scaler, cohort.events, times))
-    return response.coefficients(0, cohort.records, scaler.values(cohort.records.values)[:, 0], terms)
+    values = scaler.values(cohort.records.values)[:, 0]
+    return response.coefficients(0, cohort.records, values, terms, static_columns(cohort, scaler))
 
 
 def in_days_and_doses(coefficients, scaler, response):
@@ -80,7 +82,7 @@ def test_what_is_usual_is_learned_from_the_patients(study, fitted):
     _, truth = study
     scaler, response = fitted
     assert response.half_lives[0, 0] == HALF_LIFE
-    mean = in_days_and_doses(response.mean[0], scaler, response)
+    mean = in_days_and_doses(response.mean[0, :, 0], scaler, response)
     # Within a day or two an outcome has moved on, and is still taken to return from where it was: a few per cent.
     np.testing.assert_allclose(mean, truth.mean(axis=0), rtol=0.1)
     spread = np.sqrt(np.diag(response.covariance[0])) * [1.0, scaler.variables[0].std, 1 / response.usual_gap[0]]
@@ -99,13 +101,45 @@ def test_a_record_tells_what_is_a_patients_own(study, fitted):
     assert np.all(np.abs(error.mean(axis=0)) < [0.01, 0.1, 0.01])
 
 
+def test_static_covariates_say_what_is_usual(study):
+    """Whether b is above its mean, as a category, and another that says nothing."""
+    cohort, truth = study
+    strong, coin = truth[:, 1] < MEAN[1], np.arange(PATIENTS) % 2
+    told = Cohort.from_tables(
+        cohort.observations,
+        cohort.treatments,
+        static=pl.DataFrame({"patient": np.arange(PATIENTS), "strong": strong.astype(str), "coin": coin.astype(str)}),
+        outcome="y",
+        time_unit="day",
+        time_zero="as given",
+    )
+    scaler = fit_scaler(told, transform="standard")
+    response = fit_linear_response(told, scaler)
+    by_level = scaler.variables[0].std * (static_columns(told, scaler) @ response.mean[0, 1, 1:])
+    apart = truth[strong, 1].mean() - truth[~strong, 1].mean()
+    # All of b comes out a twelfth too small, as above, and what a covariate says a little less than it does.
+    assert by_level[strong].mean() - by_level[~strong].mean() == pytest.approx(apart, rel=0.15)
+    # The means of 200 differ by chance by a tenth of a standard deviation.
+    assert abs(by_level[coin == 0].mean() - by_level[coin == 1].mean() - _chance(strong, coin, apart)) < 0.1
+    spread = np.sqrt(response.covariance[0, 1, 1]) * scaler.variables[0].std
+    assert spread == pytest.approx(
+        truth[strong, 1].std(), rel=0.25
+    )  # within a level, and not of all: 0.3 instead of 0.5
+
+
+def _chance(strong, coin, apart):
+    """How much more of one side of the coin are strong, in the effect."""
+    return apart * (strong[coin == 0].mean() - strong[coin == 1].mean())
+
+
 def test_with_normal_noise_and_no_return_it_is_conjugate_bayes(study, fitted, monkeypatch):
     """Where c is surely positive, time counts as it is, and all is linear."""
     cohort, _ = study
     scaler, response = fitted
-    monkeypatch.setattr(linear_response, "OUTLIERS", 1e-300)
+    monkeypatch.setattr(coefficient_law, "OUTLIERS", 1e-300)
     covariance = response.covariance * np.outer([1, 1, 0], [1, 1, 0]) + np.diag([0, 0, 0.01**2])
-    response = replace(response, mean=np.array([[*response.mean[0, :2], 0.2]]), covariance=covariance)
+    mean = np.array([*response.mean[0, :2, 0], 0.2])
+    response = replace(response, mean=mean[None, :, None], covariance=covariance)
     records, values = cohort.records, scaler.values(cohort.records.values)[:, 0]
     terms = at_rows(records, lambda times: response.terms(0, scaler, cohort.events, times))
     found = coefficients(cohort, scaler, response)
@@ -117,7 +151,7 @@ def test_with_normal_noise_and_no_return_it_is_conjugate_bayes(study, fitted, mo
         weight = 1 / (response.noise_std[0] ** 2 * (0.5 + 0.5 * moved[:, 0]))
         expected = np.linalg.inv(precision + (step.T * weight) @ step)
         np.testing.assert_allclose(found.covariance[rows][-1], expected, rtol=1e-6)
-        told = precision @ response.mean[0] + (step.T * weight) @ change
+        told = precision @ mean + (step.T * weight) @ change
         np.testing.assert_allclose(found.mean[rows][-1], expected @ told, rtol=1e-6)
 
 

@@ -63,7 +63,7 @@ def test_a_run_is_never_shorter_than_fifty_steps():
 def test_training_by_heart_is_stopped_and_said_and_survives_an_interruption(tmp_path, capsys):
     rng = np.random.default_rng(0)
     train, validation = (without_a_pattern(cohort, rng) for cohort in small_study())
-    settings = {"epochs": 600, "cuts_per_step": 16, "hidden": 8, "field_widths": (32,)}
+    settings = {"epochs": 300, "cuts_per_step": 16, "hidden": 8, "field_widths": (32,)}
 
     def fit(**options):
         return small_tecde(**settings).fit(train[:2], validation, **options)
@@ -72,7 +72,7 @@ def test_training_by_heart_is_stopped_and_said_and_survives_an_interruption(tmp_
     (said,) = [line for line in " ".join(capsys.readouterr().err.split()).split(". ") if "begins anew" in line]
     epochs = int(said.split()[-1])
     assert whole.history_["epoch"].to_list() == list(range(1, epochs + 1))
-    assert epochs < 400
+    assert epochs < 225
 
     def interrupt(report):
         if report.epochs == epochs and report.epoch == 3:  # of the second run
