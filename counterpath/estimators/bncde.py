@@ -104,7 +104,7 @@ class BNCDE(NeuralEstimator):
             cuts: Training trajectories are cut `many` times, or once, before the `last` outcome.
             cells: The most steps of a history.
             plan_cells: The most steps of a plan.
-            steps: Of training.
+            steps: Of training; fewer where patients turn out to be too few for so many.
             epochs: Instead of `steps`: passes over the patients.
             batch_size: Patients per step.
             cuts_per_step: Cuts of each patient per step.
@@ -172,7 +172,7 @@ class BNCDE(NeuralEstimator):
         Args:
             max_horizon: The longest horizon that may be asked for.
             seed: Of everything random.
-            steps: Of training.
+            steps: Of training; fewer where patients turn out to be too few for so many.
             **options: As for `BNCDE`.
         """
         larger = {"field_widths": (128, 128), "batch_size": 128, "temperature": 1.0}

@@ -82,7 +82,7 @@ class TECDE(NeuralEstimator):
             cuts: `many` per trajectory, or one before the `last` outcome.
             cells: The most steps of a history.
             plan_cells: The most steps of a plan.
-            steps: Of training.
+            steps: Of training; fewer where patients turn out to be too few for so many.
             epochs: Instead of `steps`.
             batch_size: Patients per step.
             cuts_per_step: Cuts of each patient per step.
