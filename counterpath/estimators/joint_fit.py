@@ -91,7 +91,7 @@ def fit_members(
         cuts = first.architecture.cuts
         interval = visit_interval(train_cohort, first.max_horizon) if first.architecture.informative_sampling else None
         examples = tabulate(train_cohort, tabulation, cuts=cuts, rng=rng, interval=interval)
-        held = tabulate(validation, tabulation, cuts=cuts, rng=rng)
+        held = tabulate(validation, tabulation, cuts=cuts, rng=rng, is_scored=True)
         experience = Experience.of(train_cohort, first.max_horizon)
         prepared.append(_Prepared(train_cohort.schema, tabulation, examples, held, experience, interval))
     of_member = prepared * len(members) if len(prepared) == 1 else prepared

@@ -43,13 +43,13 @@ from counterpath.paths.tabulation import Tabulation
 from counterpath.predictive import Experience
 from counterpath.training import TrainingSettings
 
-FORMAT = 6
+FORMAT = 7
 LOST = 5  # what it says about linear responses cannot be followed any more; it was written for a day
 MOST_HEADER_BYTES = 2**24
 DIGITS = 2
 KINDS: dict[str, type[NeuralEstimator]] = {"BNCDE": BNCDE, "TECDE": TECDE}
 SCALES = ("first_scale", "step_scale", "plan_step_scale", "plan_level_scale", "change_scale")
-RESPONSE = tuple(field.name for field in fields(LinearResponse))  # from format 6 on
+RESPONSE = tuple(field.name for field in fields(LinearResponse))
 GRIDS = ("grid", "plan_grid")
 EXPERIENCE = ("horizons", "windows", "situations", "counts", "usual_spread")
 
@@ -258,7 +258,7 @@ def _rebuild(member: Member, arrays: Mapping[str, np.ndarray]) -> NeuralEstimato
         interpolation=member.paths.interpolation,
         plain_path=member.paths.plain_path,
         corrects_last=member.paths.corrects_last,
-        response=LinearResponse(**{name: response[name] for name in RESPONSE}) if response else None,
+        response=LinearResponse(**_as_now(response)) if response else None,
         **measured,
     )
     model = KINDS[member.model].__new__(KINDS[member.model])
@@ -281,6 +281,16 @@ def _rebuild(member: Member, arrays: Mapping[str, np.ndarray]) -> NeuralEstimato
         _filled(shape, _within(arrays, f"networks/{number}"), number) for number in range(member.posteriors)
     )
     return model
+
+
+def _as_now(response: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A linear response; up to format 6 its noise was half measured and half grew with time, whatever was given."""
+    now = dict(response)
+    if (std := now.pop("noise_std", None)) is not None:
+        half = 0.5 * std**2
+        now |= {"noise_measured": half, "noise_rates": half[:, None], "noise_levels": np.zeros((len(std), 1))}
+        now["noise_shares"] = np.zeros_like(now["half_lives"])
+    return {name: now[name] for name in RESPONSE}
 
 
 def _filled(shape: NeuralCDE, arrays: Mapping[str, np.ndarray], number: int) -> NeuralCDE:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
+from jaxtyping import Float, Float64
 
 from counterpath.cohort import Cohort, CohortError, Plan, TreatmentEvents, fit_scaler
 from counterpath.cohort.cuts import events_until_and_from
@@ -28,7 +29,8 @@ COMPONENTS = 100  # draws of the weights behind a prediction
 MOVES = 16  # of the weights along a history: they change far more slowly than patients do
 MOST_NETWORKS = 1_000  # in a mixture or ensemble
 PATIENTS_AT_ONCE = 2_048  # of a prediction: their arrays are a few hundred megabytes
-DATA_SEED, NETWORK_SEED = 0, 1  # streams of one seed that do not meet
+LEAST_NOISE = 0.1  # of a variance: so much is the outcome's own
+DATA_SEED, NETWORK_SEED, PATIENT_SEED = 0, 1, 2  # streams of one seed that do not meet
 
 Trainable = TypeVar("Trainable", bound="NeuralEstimator")
 
@@ -181,14 +183,15 @@ class NeuralEstimator(Estimator):
         """Some patients after the other; what the model does not know is in the draws, the noise about them exact."""
         known = history.until(history.history_end)  # a whole trajectory holds what was given at its very end
         planned = plan.resolve(known)
-        noise = Noise(self.training.likelihood, STUDENT_DEGREES)
         for start in range(0, len(known), PATIENTS_AT_ONCE):
             some = np.arange(start, min(start + PATIENTS_AT_ONCE, len(known)))
             centres, spreads = self._components(known.take(some), planned.take(some), horizons[some], draws, seed)
             scales = self.tabulation_.scaler.variables[: centres.shape[-1]]
             if self.training.outcome_noise:
                 yield tuple(
-                    Mixture(centres[..., i].astype(np.float32), spreads[..., i, :].astype(np.float32), scale, noise)
+                    Mixture(
+                        centres[..., i].astype(np.float32), spreads[..., i, :].astype(np.float32), scale, self._noise
+                    )
                     for i, scale in enumerate(scales)
                 )
             else:
@@ -204,8 +207,12 @@ class NeuralEstimator(Estimator):
         known = history.until(history.history_end)
         each = np.tile(horizons, (len(known), 1))
         centres, spreads = self._components(known, plan.resolve(known), each, draws, seed)
-        shift, std = Noise(self.training.likelihood, STUDENT_DEGREES).moments(spreads[..., 0, :])
+        shift, std = self._noise.moments(spreads[..., 0, :])
         return centres[..., 0] + shift, std
+
+    @property
+    def _noise(self) -> Noise:
+        return Noise(self.training.likelihood, STUDENT_DEGREES)
 
     def observation_intensity(
         self, cohort: Cohort, plan: Plan, *, horizons: Sequence[float], draws: int = COMPONENTS, seed: int = 0
@@ -252,8 +259,10 @@ class NeuralEstimator(Estimator):
         self, known: Cohort, planned: TreatmentEvents, horizons: np.ndarray, draws: int, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
         inputs, begin = self._inputs(known, planned, horizons)
-        centre, std = self.posterior(draws, seed).outcomes(inputs)
-        return begin.start[:, 0] + begin.units[:, 0] * centre[:, :, 0], begin.units[:, 0, :, :, None] * std[:, :, 0]
+        centre, std = (part[:, :, 0] for part in self.posterior(draws, seed).outcomes(inputs))
+        if begin.unsure is not None and self.training.outcome_noise:
+            centre, std = with_unsure_start(centre, std, begin.unsure[:, 0], self._noise, seed)
+        return begin.start[:, 0] + begin.units[:, 0] * centre, begin.units[:, 0, :, :, None] * std
 
     def _inputs(self, known: Cohort, planned: TreatmentEvents, horizons: np.ndarray) -> tuple[Inputs, PredictedFrom]:
         """What the network sees, and from where it predicts the change of each outcome."""
@@ -263,3 +272,33 @@ class NeuralEstimator(Estimator):
         end, elapsed = known.history_end[:, None], horizons[:, None]
         begin = self.tabulation_.predicted_from(known, end, events, elapsed)
         return Inputs.of(past, future, begin.hints), begin
+
+
+def with_unsure_start(
+    centre: Float[np.ndarray, "draws patients horizons outcomes"],
+    std: Float[np.ndarray, "draws patients horizons outcomes sides"],
+    unsure: Float64[np.ndarray, "patients horizons outcomes coefficients"],
+    noise: Noise,
+    seed: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Each draw starts from other coefficients of the patient's linear response, and has less noise to make up for it.
+
+    What is not known of these coefficients because records are noisy is part of the noise that the head learns. It is
+    the same for all plans and horizons, and later records will tell it: model uncertainty, not the outcome's. Means
+    stay what they were.
+
+    Args:
+        centre: Of the change, in units.
+        std: Of its noise, in units.
+        unsure: How the start would differ with standard normal numbers, in units of std.
+        noise: Its kind.
+        seed: Of the draws.
+    """
+    draws, shape = len(centre), unsure.shape[2:]
+    numbers = np.random.default_rng([seed, PATIENT_SEED]).standard_normal((-(-draws // 2), *shape))
+    # Both signs of each number, and one size for all draws, so that the mean over these does not move.
+    numbers = np.stack([numbers, -numbers], axis=1).reshape(-1, *shape)[:draws]
+    moved = (numbers[:, None, None] * unsure).sum(axis=-1)
+    left = np.sqrt(np.maximum(1 - (unsure**2).sum(axis=-1), LEAST_NOISE))
+    shift, _ = noise.moments(std)
+    return centre + moved * std.mean(axis=(0, -1)) + (1 - left) * shift, std * left[..., None]

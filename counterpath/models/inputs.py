@@ -89,6 +89,7 @@ class Targets(eqx.Module):
         cuts: How many of the cuts of each patient are real.
         visits: At the horizons; None where they are not looked at.
         units: What one change is on the model's scale; None where that does not matter.
+        unsure: Share of the noise's variance that is not known of where the change starts; None likewise.
     """
 
     changes: Float[Array, "*patients cuts horizons outcomes"]
@@ -96,3 +97,4 @@ class Targets(eqx.Module):
     cuts: Int[Array, "*patients"]
     visits: Visits | None = None
     units: Float[Array, "*patients cuts horizons outcomes"] | None = None
+    unsure: Float[Array, "*patients cuts horizons outcomes"] | None = None

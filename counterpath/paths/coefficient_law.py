@@ -13,12 +13,15 @@ import numpy as np
 from jaxtyping import Float64
 
 from counterpath.cohort.records import Observations
+from counterpath.cohort.rounding import rounded
+from counterpath.paths.response_noise import LEVELS, SMALLEST, ResponseNoise
 
 OUTLIERS = 0.05  # share of records that are far from what was expected, and count little
 FURTHER = 10.0  # times as far as others
 ENOUGH = 1e-4  # of a round: what a record's log density gains
 NOTICED = 1e-6  # of a return: what is less is none
-SMALLEST = 1e-12  # variance of noise, on a scale where outcomes have 1
+NOISE_ROUNDS = 3  # of what each source of noise adds, in a round
+DIGITS = 2  # of what would otherwise be a patient's value
 BY_STATIC = 0.5  # of a coefficient's spread: how much of it a covariate is thought to say, before it is seen
 
 
@@ -36,18 +39,18 @@ class Coefficients(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """Of (a, b, c) of patients, and of what they leave over a usual gap.
+    """Of (a, b, c) of patients, and of what they leave.
 
     Attributes:
         mean: Of a patient, whose static covariates it is multiplied by; the first column is everybody's.
         covariance: About that mean.
-        variance: Of the noise.
+        noise: About what they lead to.
         log_density: Of the records that it was learned from.
     """
 
     mean: Float64[np.ndarray, "coefficients columns"]
     covariance: Float64[np.ndarray, "coefficients coefficients"]
-    variance: float
+    noise: ResponseNoise
     log_density: float = -np.inf
 
 
@@ -70,11 +73,6 @@ def with_everybody(static: Float64[np.ndarray, "patients static"]) -> Float64[np
     return np.concatenate([np.ones((len(static), 1)), static], axis=1)
 
 
-def variance_of_gaps(gaps: Float64[np.ndarray, "*gaps"]) -> Float64[np.ndarray, "*gaps"]:
-    """Of noise, where over a usual gap it is 1: half is measured, half grows with time."""
-    return 0.5 + 0.5 * gaps
-
-
 def step_from(
     moved: Float64[np.ndarray, "*#rows terms"],
     value: Float64[np.ndarray, "*#rows"],
@@ -94,6 +92,13 @@ def step_from(
     passed = returns * time
     acting = np.where(passed < -NOTICED, np.expm1(passed) / np.where(returns < 0, returns, 1.0), time)
     return np.concatenate([acting[..., None], moved[..., 1:], (value * acting)[..., None]], axis=-1)
+
+
+def done_by_treatments(
+    step: Float64[np.ndarray, "*#rows coefficients"], mean: Float64[np.ndarray, "*#rows coefficients"]
+) -> Float64[np.ndarray, "*rows treatments"]:
+    """Of what the coefficients lead to, what comes from each treatment."""
+    return step[..., 1:-1] * mean[..., 1:-1]
 
 
 def follow(
@@ -121,7 +126,8 @@ def follow(
         moved, change = terms[row] - terms[row - 1], values[row] - values[row - 1]
         step = step_from(moved, values[row - 1], mean)
         told = (covariance * step[:, None, :]).sum(axis=-1)
-        noise, unknown = law.variance * variance_of_gaps(moved[:, 0]), (told * step).sum(axis=-1)
+        noise = law.noise.variance(moved[:, 0], values[row - 1], done_by_treatments(step, mean))
+        unknown = (told * step).sum(axis=-1)
         error, expected = change - (mean * step).sum(axis=-1), noise + unknown
         weight, of_size = _weight(error**2 / expected)
         gain = told / (unknown + noise / weight)[:, None]
@@ -152,14 +158,18 @@ def fit_law(
     patient = records.patient_of_row
     follows = np.flatnonzero(np.diff(patient, prepend=-1) == 0)
     size = terms.shape[1] + 1
+    treatments = terms.shape[1] - 1
     if not len(follows):
-        return Law(np.zeros((size, columns.shape[1])), np.eye(size), 1.0)
+        noise = ResponseNoise.before_learning(1.0, np.arange(len(LEVELS), dtype=np.float64), treatments)
+        return Law(np.zeros((size, columns.shape[1])), np.eye(size), noise)
     moved, change = terms[follows] - terms[follows - 1], values[follows] - values[follows - 1]
     if start is None:
         squares = (step_from(moved, values[follows - 1], np.zeros(size)) ** 2).mean(axis=0)
         spread = max(float((change**2).mean()), SMALLEST)
         nothing = np.zeros((size, columns.shape[1]))
-        start = Law(nothing, np.diag(spread / np.where(squares > 0, squares, 1.0)), 0.1 * spread)
+        levels = np.array([rounded(float(level), DIGITS) for level in np.quantile(values, LEVELS)])
+        noise = ResponseNoise.before_learning(0.1 * spread, levels, treatments)
+        start = Law(nothing, np.diag(spread / np.where(squares > 0, squares, 1.0)), noise)
     last = np.flatnonzero(np.diff(patient, append=records.patients))
     of_patient = np.cumsum(np.diff(patient, prepend=-1) > 0)[follows] - 1  # among those with records
     seen = columns[patient[last]]
@@ -171,9 +181,11 @@ def fit_law(
         covariance = apart.T @ apart / len(each) + own.mean(axis=0)
         left = (change - (each[of_patient] * step).sum(axis=1)) ** 2
         left += np.einsum("ri,rij,rj->r", step, own[of_patient], step)
-        left /= variance_of_gaps(moved[:, 0])
-        weight, _ = _weight(left / law.variance)
-        law = Law(mean, covariance, max(float((weight * left).mean()), SMALLEST))
+        done, noise = done_by_treatments(step, followed.known.mean[follows - 1]), law.noise
+        for _ in range(NOISE_ROUNDS):
+            weight, _ = _weight(left / noise.variance(moved[:, 0], values[follows - 1], done))
+            noise = noise.learned(moved[:, 0], values[follows - 1], done, weight * left)
+        law = Law(mean, covariance, noise)
         before = followed.log_density.mean()
         followed = follow(law, records, values, terms, columns)
         if abs(followed.log_density.mean() - before) < ENOUGH:

@@ -108,16 +108,23 @@ class HoldPath(ControlPath):
         last = _lookup(self._latest[:, j], self._row(cuts), -1)
         value = _lookup(self.scaled[:, j], last, 0.0)
         stays, far = np.broadcast_to(value[..., None], elapsed.shape), np.ones(elapsed.shape)
+        coefficients = 2 + len(self.cohort.schema.treatments)
+        nothing = np.zeros((*elapsed.shape, coefficients))
         if self.response is None or not self.cohort.records.rows:
-            return Led(stays, stays, far)
+            return Led(stays, stays, far, nothing)
         seen_at = _lookup(self.cohort.records.times, last, 0.0)
         later = (cuts[..., None] + elapsed).reshape(len(cuts), cuts.shape[1] * elapsed.shape[2])
         begin, end = (self.response.terms(j, self.treatments.scaler, events, times) for times in (seen_at, later))
         known = Coefficients(*(part[np.maximum(last, 0)] for part in self._linear[j]))
         moved = end.reshape(*elapsed.shape, end.shape[-1]) - begin[:, :, None]
         unseen = (last < 0)[..., None]
-        led, off = self.response.lead(j, value, np.where(unseen[..., None], 0.0, moved), known)
-        return Led(stays, np.where(unseen, stays, led), np.where(unseen, far, off))
+        led = self.response.lead(j, value, np.where(unseen[..., None], 0.0, moved), known)
+        return Led(
+            stays,
+            np.where(unseen, stays, led.there),
+            np.where(unseen, far, led.off),
+            np.where(unseen[..., None], nothing, led.unsure),
+        )
 
     def _row(self, times: QueryTimes) -> Int64[np.ndarray, "patients queries"]:
         """The last record up to each time; -1 where there is none."""

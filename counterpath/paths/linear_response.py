@@ -24,13 +24,14 @@ from counterpath.cohort.scaling import Scale
 from counterpath.paths.coefficient_law import (
     Coefficients,
     Law,
+    done_by_treatments,
     fit_law,
     follow,
     step_from,
-    variance_of_gaps,
     with_everybody,
 )
 from counterpath.paths.ragged_search import QueryTimes
+from counterpath.paths.response_noise import ResponseNoise
 from counterpath.paths.static_columns import static_columns
 from counterpath.paths.unfolding import unfolded
 
@@ -39,6 +40,8 @@ ROUNDS = 40  # of expectation and maximisation, at most
 QUICK_ROUNDS = 4  # from a law that is near, enough to tell half-lives apart
 HALF_LIVES = (0.0, *(0.25 * 2.0**k for k in range(9)))  # candidates, in usual gaps between records
 DIGITS = 2  # of what would otherwise be a patient's value
+TINY = 1e-9  # beside any coefficient's noise
+ROUNDING = 1e-6  # of a correlation
 BEYOND = 0.1  # of the range of training outcomes: so far beyond it may lead
 
 
@@ -49,11 +52,14 @@ class Led(NamedTuple):
         last: It was there when it was last seen.
         there: Expected.
         off: How far from there it may well be.
+        unsure: With standard normal numbers, how `there` would differ had the patient's records had other noise; as a
+            share of `off`.
     """
 
     last: Float64[np.ndarray, "patients cuts horizons"]
     there: Float64[np.ndarray, "patients cuts horizons"]
     off: Float64[np.ndarray, "patients cuts horizons"]
+    unsure: Float64[np.ndarray, "patients cuts horizons coefficients"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +70,10 @@ class LinearResponse:
         half_lives: Of what a treatment does; 0 where all is done at once.
         mean: Of (a, b, c), by static covariates; the first column is everybody's.
         covariance: Likewise.
-        noise_std: Of a change over the usual gap.
+        noise_measured: Variance of a change, whatever the gap.
+        noise_rates: Variance per usual gap, at each level.
+        noise_shares: Of the square of what each treatment does.
+        noise_levels: Values of the outcome, in ascending order.
         usual_gap: Between two records of an outcome.
         lowest: No forecast lies below.
         highest: Nor above.
@@ -73,7 +82,10 @@ class LinearResponse:
     half_lives: Float64[np.ndarray, "outcomes treatments"]
     mean: Float64[np.ndarray, "outcomes coefficients columns"]
     covariance: Float64[np.ndarray, "outcomes coefficients coefficients"]
-    noise_std: Float64[np.ndarray, " outcomes"]
+    noise_measured: Float64[np.ndarray, " outcomes"]
+    noise_rates: Float64[np.ndarray, "outcomes levels"]
+    noise_shares: Float64[np.ndarray, "outcomes treatments"]
+    noise_levels: Float64[np.ndarray, "outcomes levels"]
     usual_gap: Float64[np.ndarray, " outcomes"]
     lowest: Float64[np.ndarray, " outcomes"]
     highest: Float64[np.ndarray, " outcomes"]
@@ -101,12 +113,21 @@ class LinearResponse:
             terms: At the records.
             static: Covariates of the patients.
         """
-        law = Law(self.mean[outcome], self.covariance[outcome], float(self.noise_std[outcome]) ** 2)
+        law = Law(self.mean[outcome], self.covariance[outcome], self.noise(outcome))
         return follow(law, records, values, terms, with_everybody(static)).known
+
+    def noise(self, outcome: int) -> ResponseNoise:
+        """About what is expected of an outcome."""
+        return ResponseNoise(
+            float(self.noise_measured[outcome]),
+            self.noise_rates[outcome],
+            self.noise_shares[outcome],
+            self.noise_levels[outcome],
+        )
 
     def hints(self, outcome: int, led: Led) -> Float64[np.ndarray, "patients cuts horizons 2"]:
         """How far it leads, and how far that may be off, both in sizes that a network can take in."""
-        noise = self.noise_std[outcome]
+        noise = self.noise(outcome).usual_std
         return np.stack(
             [0.5 * np.arcsinh(0.1 * (led.there - led.last) / noise), 0.5 * np.log(led.off / noise)], axis=-1
         )
@@ -117,7 +138,7 @@ class LinearResponse:
         last: Float64[np.ndarray, "patients cuts"],
         moved: Float64[np.ndarray, "patients cuts horizons terms"],
         known: Coefficients,
-    ) -> tuple[Float64[np.ndarray, "patients cuts horizons"], Float64[np.ndarray, "patients cuts horizons"]]:
+    ) -> Led:
         """Where it leads from the last outcome, and how far the outcome may well be from there.
 
         The one leaves the range of training outcomes by a little at most, and never what is possible; the other is at
@@ -134,9 +155,28 @@ class LinearResponse:
         step = step_from(moved, last, mean)
         reached = last + (step * mean).sum(axis=-1)
         told = (covariance * step[..., None, :]).sum(axis=-1)
-        variance = self.noise_std[outcome] ** 2 * variance_of_gaps(moved[..., 0]) + (told * step).sum(axis=-1)
+        noise = self.noise(outcome).variance(moved[..., 0], last, done_by_treatments(step, mean))
+        std = np.sqrt(noise + (told * step).sum(axis=-1))
+        unsure = (step[..., None, :] * self._noise_in(outcome, known)[:, :, None]).sum(axis=-1) / std[..., None]
         lowest, highest = np.minimum(last, self.lowest[outcome]), np.maximum(last, self.highest[outcome])
-        return np.clip(reached, lowest, highest), np.minimum(np.sqrt(variance), 1.0)
+        there = np.clip(reached, lowest, highest)
+        return Led(np.broadcast_to(last, there.shape), there, np.minimum(std, 1.0), unsure)
+
+    def _noise_in(
+        self, outcome: int, known: Coefficients
+    ) -> Float64[np.ndarray, "patients cuts coefficients coefficients"]:
+        """Rows whose products with the coefficients' steps have the variance that comes from the records' noise.
+
+        Of a normal law with covariance P, records that tell J leave C = (P⁻¹ + J)⁻¹. The estimate is off by what is not
+        known, C, of which the records' own noise is C J C = C − C P⁻¹ C: nothing without records, almost all with many.
+        """
+        size = np.sqrt(np.diagonal(self.covariance[outcome])) + TINY
+        usual = np.linalg.cholesky(self.covariance[outcome] / np.outer(size, size) + ROUNDING * np.eye(len(size)))
+        usual = size[:, None] * usual
+        inverse = np.linalg.inv(usual)
+        left, axes = np.linalg.eigh(inverse @ known.covariance @ inverse.T)  # of what was not known, the share left
+        std = np.sqrt(np.maximum(left * (1 - left), 0.0))
+        return (axes * std[..., None, :]) @ axes.swapaxes(-1, -2) @ usual.T
 
 
 def fit_linear_response(train: Cohort, scaler: Scaler) -> LinearResponse:
@@ -202,7 +242,9 @@ def _fit_outcome(
             if worse == 2:  # what is longer still fits worse still
                 break
     law = law_with(half_lives, best, ROUNDS)
-    return half_lives, law.mean, law.covariance, np.array(law.variance**0.5), np.array(usual_gap)
+    noise = law.noise
+    amounts = np.array(noise.measured), noise.rates, noise.shares, noise.levels
+    return half_lives, law.mean, law.covariance, *amounts, np.array(usual_gap)
 
 
 def _terms(

@@ -60,11 +60,14 @@ class PredictedFrom:
         start: 0, the training mean; the last outcome; or where linear response leads from there.
         units: What counts as one.
         hints: For the network, about both; None without linear response.
+        unsure: With standard normal numbers, how `start` would differ had the patient's records had other noise; as a
+            share of what lies between it and the outcome. None without linear response.
     """
 
     start: Float64[np.ndarray, "patients cuts horizons outcomes"]
     units: Float64[np.ndarray, "patients cuts horizons outcomes"]
     hints: Float64[np.ndarray, "patients cuts horizons hints"] | None
+    unsure: Float64[np.ndarray, "patients cuts horizons outcomes coefficients"] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,14 +220,15 @@ class Tabulation:
         outcomes = range(len(self.change_scale))
         if not self.corrects_last:
             nothing = np.zeros((*elapsed.shape, len(outcomes)))
-            return PredictedFrom(nothing, nothing + 1.0, None)
+            return PredictedFrom(nothing, nothing + 1.0, None, None)
         held = HoldPath.of(cohort, self.scaler, self.grid, cuts[:, 0], self.response)
         led = [held.led_to(j, cuts, events, elapsed) for j in outcomes]
         start, units = (np.stack(parts, axis=-1) for parts in ([own.there for own in led], [own.off for own in led]))
-        hints = None
+        hints, unsure = None, None
         if self.response is not None:
             hints = np.concatenate([self.response.hints(j, led[j]) for j in outcomes], axis=-1)
-        return PredictedFrom(start, units * self.change_scale, hints)
+            unsure = np.stack([own.unsure for own in led], axis=-2)
+        return PredictedFrom(start, units * self.change_scale, hints, unsure)
 
     @property
     def hints(self) -> int:

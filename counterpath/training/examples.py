@@ -142,6 +142,7 @@ def tabulate(
     cuts: Cuts,
     rng: np.random.Generator,
     interval: float | None = None,
+    is_scored: bool = False,
 ) -> Examples:
     """The cohort's windows, cuts and outcomes as arrays for the network.
 
@@ -151,6 +152,7 @@ def tabulate(
         cuts: Where trajectories are cut.
         rng: For cuts.
         interval: Of the grid on which visits lie, 0 for none; where it is given, visits are looked at too.
+        is_scored: Whether how sure a model is of these patients will be looked at.
     """
     longest = tabulation.max_horizon
     found = candidate_cuts(cohort, tabulation.grid, longest, cuts, rng, keeps_unfollowed=interval is not None)
@@ -164,7 +166,10 @@ def tabulate(
         None
         if interval is None
         else Visits(*(jnp.asarray(p, dtype=jnp.float32) for p in (arrays.came, arrays.exposure))),
-        jnp.asarray(arrays.begin.units, dtype=jnp.float32),
+        jnp.asarray(arrays.begin.units, dtype=jnp.float32) if is_scored else None,
+        jnp.asarray((arrays.begin.unsure**2).sum(axis=-1), dtype=jnp.float32)
+        if is_scored and arrays.begin.unsure is not None
+        else None,
     )
     outcomes = jnp.asarray(arrays.shares.sum(), dtype=jnp.float32)
     return Examples(Inputs.of(arrays.history, arrays.plan, arrays.begin.hints), targets, outcomes)

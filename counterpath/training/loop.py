@@ -245,8 +245,8 @@ def spread_cuts(examples: Examples, number: int) -> Examples:
         replace_fn=at,
     )
     shares = at(examples.targets.shares) * (cuts / number)[..., None, None, None]  # each outcome still counts once
-    units = None if examples.targets.units is None else at(examples.targets.units)
-    targets = Targets(at(examples.targets.changes), shares, cuts, units=units)
+    units, unsure = jax.tree.map(at, (examples.targets.units, examples.targets.unsure))
+    targets = Targets(at(examples.targets.changes), shares, cuts, units=units, unsure=unsure)
     return Examples(inputs, targets, examples.outcomes)
 
 

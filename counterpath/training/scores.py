@@ -84,7 +84,7 @@ def noise_and_spread(
     The objective averages the log density over draws, so the head's std also makes up for the spread of the means, and
     the mixture, which has that spread already, would come out too wide: more so where means spread more. So the factor
     has a growth with the time that is known of a patient, and one with the time ahead. That spread comes second: at
-    every cut and horizon, in units of the usual change.
+    every cut and horizon, in units of the usual change, together with that of where the change starts.
 
     Args:
         problem: Of validation patients.
@@ -92,16 +92,22 @@ def noise_and_spread(
         parameters: Of all members.
         mixed: How many in a row are one mixture.
     """
-    scores, longest, spread = _noise_scores(problem, key, parameters, mixed)
+    scores, longest, (spread, std) = _noise_scores(problem, key, parameters, mixed)
     planes = [[_best_plane(outcome) for outcome in np.moveaxis(mixture, 1, 0)] for mixture in np.asarray(scores)]
     scale = np.array([[scale for scale, _ in outcomes] for outcomes in planes], dtype=np.float32)
     growth = np.array([[growth for _, growth in outcomes] for outcomes in planes]) / np.asarray(longest)[:, None]
-    return (jnp.asarray(scale), jnp.asarray(growth, dtype=jnp.float32)), spread
+    noise = jnp.asarray(scale), jnp.asarray(growth, dtype=jnp.float32)
+    if problem.targets.unsure is not None:
+        own = (problem.targets.unsure, problem.inputs.times)
+        unsure, times = jax.tree.map(lambda a: a[::mixed] if problem.has_own_patients else a[None], own)
+        factor = noise[0][:, None, None, None] * jnp.exp(jnp.einsum("mpcht,mot->mpcho", times, noise[1]))
+        spread = jnp.sqrt(spread**2 + unsure * (factor * std) ** 2)
+    return noise, spread
 
 
 @eqx.filter_jit
 def _noise_scores(problem: Problem, key: PRNGKeyArray, parameters: Any, mixed: int) -> Any:
-    """For each mixture: scores of the candidates by bins of time, the longest times, and the spread of the means."""
+    """For each mixture: scores of the candidates by bins of time, the longest times, spread of means and usual std."""
     if problem.has_own_patients:  # members of one mixture have the same patients
         problem = eqx.tree_at(
             lambda p: jax.tree.leaves(p.data),
@@ -132,7 +138,7 @@ def _noise_scores_of_mixture(problem, key, clock, outcomes, inputs, targets, par
             scores = _mixture_scores(settings, own_targets, mean, scale * std)
             return jnp.einsum("pcho,pchk,pcha->oka", scores, bins[..., 0, :], bins[..., 1, :])
 
-        return jax.lax.map(in_bins, jnp.asarray(NOISE_SCALES)), mean.std(axis=0)[0]
+        return jax.lax.map(in_bins, jnp.asarray(NOISE_SCALES)), (mean.std(axis=0)[0], std.mean(axis=(0, -1))[0])
 
     counts = jnp.any(targets.shares > 0, axis=-1, keepdims=True)
     longest = jnp.max(jnp.where(counts, inputs.times, 0.0), axis=(0, 1, 2))

@@ -89,7 +89,7 @@ def test_what_is_usual_is_learned_from_the_patients(study, fitted):
     # A spread of 400 is known to 1/√800, which is 3.5%; 15% is four times that, and c is hardest to tell.
     np.testing.assert_allclose(spread[1], truth[:, 1].std(), rtol=0.15)
     assert 0.5 < spread[2] / truth[:, 2].std() < 1.5
-    noise = response.noise_std[0] * scaler.variables[0].std
+    noise = response.noise(0).usual_std * scaler.variables[0].std
     assert 0.8 * NOISE < noise < 1.5 * NOISE
 
 
@@ -139,7 +139,9 @@ def test_with_normal_noise_and_no_return_it_is_conjugate_bayes(study, fitted, mo
     monkeypatch.setattr(coefficient_law, "OUTLIERS", 1e-300)
     covariance = response.covariance * np.outer([1, 1, 0], [1, 1, 0]) + np.diag([0, 0, 0.01**2])
     mean = np.array([*response.mean[0, :2, 0], 0.2])
-    response = replace(response, mean=mean[None, :, None], covariance=covariance)
+    response = replace(
+        response, mean=mean[None, :, None], covariance=covariance, noise_shares=0.0 * response.noise_shares
+    )
     records, values = cohort.records, scaler.values(cohort.records.values)[:, 0]
     terms = at_rows(records, lambda times: response.terms(0, scaler, cohort.events, times))
     found = coefficients(cohort, scaler, response)
@@ -148,7 +150,7 @@ def test_with_normal_noise_and_no_return_it_is_conjugate_bayes(study, fitted, mo
         moved, change = np.diff(terms[rows], axis=0), np.diff(values[rows])
         step = np.column_stack([moved, values[rows][:-1] * moved[:, 0]])
         precision = np.linalg.inv(response.covariance[0])
-        weight = 1 / (response.noise_std[0] ** 2 * (0.5 + 0.5 * moved[:, 0]))
+        weight = 1 / response.noise(0).variance(moved[:, 0], values[rows][:-1], np.zeros((len(change), 1)))
         expected = np.linalg.inv(precision + (step.T * weight) @ step)
         np.testing.assert_allclose(found.covariance[rows][-1], expected, rtol=1e-6)
         told = precision @ mean + (step.T * weight) @ change
@@ -190,7 +192,7 @@ def led_to(cohort, fitted, cuts, events, elapsed):
     each = np.full((len(cohort), 1), cuts) if np.isscalar(cuts) else cuts[:, None]
     path = HoldPath.of(cohort, scaler, GRID, np.zeros(len(cohort)), response)
     led = path.led_to(0, each, events, np.tile(np.asarray(elapsed), (len(cohort), 1, 1)))
-    return led.there[:, 0], led.off[:, 0]
+    return led.there[:, 0], led.off[:, 0], led.off[:, 0, :, None] * led.unsure[:, 0]
 
 
 def test_it_leads_on_from_the_last_outcome_with_what_is_still_to_come_and_what_is_planned(study, fitted):
@@ -198,7 +200,7 @@ def test_it_leads_on_from_the_last_outcome_with_what_is_still_to_come_and_what_i
     scaler, response = fitted
     today, plan = cohort.until(10.0), cp.Plan.dose("pill", at=0.5)
     events = events_until_and_from(today.events, today.history_end, plan.resolve(today))
-    start, unit = led_to(today, fitted, 10.0, events, [1.0, 3.0])
+    start, unit, unsure = led_to(today, fitted, 10.0, events, [1.0, 3.0])
     last = today.records.offsets[1:] - 1
     known = coefficients(today, scaler, response)
     for patient in (0, 5, 50):
@@ -211,15 +213,20 @@ def test_it_leads_on_from_the_last_outcome_with_what_is_still_to_come_and_what_i
             acting = (np.exp(back * gaps) - 1) / back
             step = np.array([acting, done[1] - done[0], value * acting])
             np.testing.assert_allclose(start[patient, number], value + step @ known.mean[row])
-            variance = response.noise_std[0] ** 2 * (0.5 + 0.5 * gaps) + step @ known.covariance[row] @ step
+            by_dose = np.array([[step[1] * known.mean[row, 1]]])
+            noise = response.noise(0).variance(np.array([gaps]), np.array([value]), by_dose)[0]
+            variance = noise + step @ known.covariance[row] @ step
             np.testing.assert_allclose(unit[patient, number], np.sqrt(variance))
+            left = known.covariance[row]
+            from_noise = left - left @ np.linalg.solve(response.covariance[0], left)
+            np.testing.assert_allclose((unsure[patient, number] ** 2).sum(), step @ from_noise @ step, rtol=1e-3)
 
 
 def test_outcomes_are_about_as_far_from_it_as_it_says(study, fitted):
     """Of changes between visits: about as many within its unit as a normal law has within its standard deviation."""
     cohort, _ = study
     at, elapsed = cohort.records.times[cohort.records.offsets[1:] - 2], np.array([1.0, 2.0])
-    start, unit = led_to(cohort, fitted, at, cohort.events, elapsed)
+    start, unit, _ = led_to(cohort, fitted, at, cohort.events, elapsed)
     last = cohort.records.offsets[1:] - 1
     gap = (cohort.records.times[last] - at).astype(int) - 1
     scaled = fitted[0].values(cohort.records.values)[last, 0]
@@ -228,10 +235,43 @@ def test_outcomes_are_about_as_far_from_it_as_it_says(study, fitted):
     assert abs(np.median(off)) < 0.2
 
 
+def test_it_says_how_other_noise_would_have_changed_what_a_dose_is_thought_to_do():
+    """Six hundred times the same patient, whose records differ in their noise."""
+    rng, times, doses = np.random.default_rng(1), np.arange(0.0, 21.0), [3.5, 8.5, 14.5]
+    usual = np.array([[0.1, -1.0]]) + rng.normal(size=(600, 2)) * [0.05, 0.5]
+    cohorts = []
+    for own in (usual, np.array([[0.15, -1.4]])):  # of everybody; of one patient, again and again
+        done = np.array([sum(time > dose for dose in doses) for time in times])
+        walk = NOISE * np.cumsum(rng.normal(size=(600, len(times))), axis=1)
+        values = own[:, :1] * times + own[:, 1:] * done + walk
+        frame = {"patient": np.repeat(np.arange(600), len(times)), "time": np.tile(times, 600), "y": values.ravel()}
+        given = {
+            "patient": np.repeat(np.arange(600), 3),
+            "treatment": "pill",
+            "start": np.tile(doses, 600),
+            "dose": 1.0,
+        }
+        tables = pl.DataFrame(frame), pl.DataFrame(given)
+        cohorts.append(Cohort.from_tables(*tables, outcome="y", time_unit="day", time_zero="as given"))
+    scaler = fit_scaler(cohorts[0], transform="standard")
+    fitted = scaler, fit_linear_response(cohorts[0], scaler)
+    today = cohorts[1].until(20.0)
+    plans = [
+        events_until_and_from(today.events, today.history_end, plan.resolve(today))
+        for plan in (cp.Plan.dose("pill", at=0.5), cp.Plan.none())
+    ]
+    (one, _, unsure_of_one), (other, _, unsure_of_other) = (
+        led_to(today, fitted, 20.0, events, [1.0]) for events in plans
+    )
+    said = np.sqrt(((unsure_of_one - unsure_of_other) ** 2).sum(axis=-1))
+    # A standard deviation of 600 is known to 3%; the noise is learned, to a few per cent.
+    np.testing.assert_allclose(said.mean(), (one - other).std(), rtol=0.15)
+
+
 def test_it_does_not_leave_the_range_of_the_outcomes(study, fitted):
     cohort, _ = study
     scaler, response = fitted
-    start, unit = led_to(cohort, fitted, cohort.history_end, cohort.events, [1.0, 1e6])
+    start, unit, _ = led_to(cohort, fitted, cohort.history_end, cohort.events, [1.0, 1e6])
     held = scaler.values(cohort.records.values)[cohort.records.offsets[1:] - 1, 0]
     assert np.all(start <= np.maximum(held, response.highest[0])[:, None])
     assert np.all(start >= np.minimum(held, response.lowest[0])[:, None])
@@ -244,7 +284,7 @@ def test_an_outcome_that_returns_goes_where_it_belongs_and_stays_there(study, fi
     cohort, _ = study
     scaler, response = fitted
     untreated = replace(cohort, events=cohort.events.keep(np.zeros(cohort.events.rows, dtype=bool)))
-    start, _ = led_to(untreated, fitted, cohort.history_end, untreated.events, [1e3, 1e6])
+    start, _, _ = led_to(untreated, fitted, cohort.history_end, untreated.events, [1e3, 1e6])
     known = coefficients(untreated, scaler, response).mean[cohort.records.offsets[1:] - 1]
     returns = known[:, 2] < -0.02
     assert returns.mean() > 0.9
@@ -254,19 +294,21 @@ def test_an_outcome_that_returns_goes_where_it_belongs_and_stays_there(study, fi
 
 def test_without_a_response_the_last_outcome_stays(study, fitted):
     cohort, _ = study
-    start, unit = led_to(cohort, (fitted[0], None), cohort.history_end, cohort.events, [1.0, 3.0])
+    start, unit, unsure = led_to(cohort, (fitted[0], None), cohort.history_end, cohort.events, [1.0, 3.0])
     held = fitted[0].values(cohort.records.values)[cohort.records.offsets[1:] - 1, 0]
     np.testing.assert_array_equal(start, np.stack([held, held], axis=1))
     np.testing.assert_array_equal(unit, 1.0)
+    np.testing.assert_array_equal(unsure, 0.0)
 
 
 def test_an_outcome_that_was_never_seen_stands_at_the_mean(study, fitted):
     cohort, _ = study
     values = np.full_like(cohort.records.values, np.nan)
     nothing = replace(cohort, records=replace(cohort.records, values=values))
-    start, unit = led_to(nothing, fitted, cohort.history_end, cohort.events, [1.0, 3.0])
+    start, unit, unsure = led_to(nothing, fitted, cohort.history_end, cohort.events, [1.0, 3.0])
     np.testing.assert_array_equal(start, 0.0)
     np.testing.assert_array_equal(unit, 1.0)
+    np.testing.assert_array_equal(unsure, 0.0)
 
 
 def test_it_does_not_leave_the_bounds_of_an_outcome():
