@@ -67,7 +67,6 @@ def page_of(experiment: Experiment, cells: Sequence[Cell], scale: Scale, picture
 def _setting(cells: Sequence[Cell], scale: Scale) -> str:
     seeds = {cell.seed for cell in cells if cell.model != ORACLE}
     machines = sorted({cell.record["device"] or cell.record["processor"] for cell in cells})
-    commits = sorted({(cell.record["commit"] or "no commit")[:10] for cell in cells})
     commands = sorted({cell.record["command"] for cell in cells})
     nothing = "This only shows that everything runs; **the figures mean nothing.** " if scale.means_nothing else ""
     own = "seeds, each with patients of its own" if len(seeds) > 1 else "seed"
@@ -75,8 +74,24 @@ def _setting(cells: Sequence[Cell], scale: Scale) -> str:
         f"{nothing}{scale.train:,} training patients, {scale.validation:,} for stopping, {scale.test:,} test patients "
         f"known up to day 54; {len(seeds)} training {own}. "
         f"Measured on {', '.join(machines)} with {', '.join(f'`{command}`' for command in commands)}, "
-        f"commit {', '.join(f'`{commit}`' for commit in commits)}."
+        f"commit {_states(cells)}."
     )
+
+
+def _states(cells: Sequence[Cell]) -> str:
+    """Commits of the program; where there are several, whose figures are of each, and on which test patients."""
+    by_commit: dict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        by_commit[(cell.record["commit"] or "no commit")[:10]].append(cell)
+    if len(by_commit) == 1:
+        return f"`{next(iter(by_commit))}`"
+    told = []
+    for commit, own in sorted(by_commit.items()):
+        models = sorted({f"{cell.model} in {cell.world}" for cell in own})
+        seeds = sorted({f"{cell.record['test_seed']:,}" for cell in own if "test_seed" in cell.record})
+        patients = f", test patients of seed {' and '.join(seeds)}" if seeds else ""
+        told.append(f"`{commit}` ({', '.join(models)}{patients})")
+    return "; ".join(told)
 
 
 def _verdicts(experiment: Experiment, cells: Sequence[Cell], scale: Scale) -> list[tuple[World, Verdict]]:

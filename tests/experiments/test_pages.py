@@ -1,6 +1,7 @@
 """Results are kept cell by cell, and pages follow from them alone."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ def test_pages_are_the_same_from_the_gathered_file_alone(folder, tmp_path):
     write_pages(other, LAPTOP)
     for name in ("faithfulness.json", "faithfulness.md", "faithfulness.svg", "faithfulness.png", "index.md"):
         assert (other / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+def test_a_page_says_which_figures_are_of_which_state_of_the_program(folder):
+    later = RECORD | {"commit": "fedcba98765432100", "test_seed": 81_000}
+    for cell in cells("LastValue", **{"95% holds": 0.7}):
+        replace(cell, record=later).write(folder / "work" / "cells")
+    _, page = write_pages(folder, LAPTOP)
+    text = page.read_text()
+    assert "commit `0123456789` (BNCDE in arms, TECDE in arms); `fedcba9876` (LastValue in arms, " in text
+    assert "test patients of seed 81,000)." in text
 
 
 def test_a_newer_cell_replaces_the_older(folder):
