@@ -79,7 +79,7 @@ def measure(model: Any) -> dict[str, Any]:
         best = variable.forward(drawn).mean(axis=0)
         means, _ = model.components(today, plan, HORIZONS, DRAWS, 0)
         error, spread = means.mean(axis=0) - best, means.std(axis=0, ddof=1)
-        start = untrained.components(today, plan, HORIZONS, DRAWS, 0)[0].std(axis=0, ddof=1)
+        start = spread_of_weights(untrained, today, plan)
         rows[name] = {
             "error": rms(error),
             "spread": rms(spread),
@@ -95,6 +95,13 @@ def measure(model: Any) -> dict[str, Any]:
         row["error_over_spread"] = row["error"] / row["spread"]
     ranks = spearmanr(np.concatenate(errors), np.concatenate(spreads)).statistic
     return {"situations": rows, "rank_correlation_of_error_and_spread": float(ranks)}
+
+
+def spread_of_weights(model: Any, today: cp.Cohort, plan: cp.Plan) -> np.ndarray:
+    """Without what is not known of a patient's linear response, which has been learned before any network."""
+    inputs, begin = model._inputs(today, plan.resolve(today), np.tile(HORIZONS, (len(today), 1)))
+    centres, _ = model.posterior(DRAWS, 0).outcomes(inputs)
+    return begin.units[:, 0, :, 0] * centres[:, :, 0, :, 0].std(axis=0, ddof=1)
 
 
 def write_cell(content: dict[str, Any], folder: Path) -> None:

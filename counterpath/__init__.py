@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from counterpath.estimators import BNCDE, TECDE, DeepEnsemble, LastValue, ModelFileError, Oracle, load
     from counterpath.figures import draw_patients
+    from counterpath.importers import MedsSpec, read_meds
     from counterpath.predictive import UnsupportedPlanWarning
     from counterpath.report import write_report
     from counterpath.simulators import load_tumor_growth, simulate_tumor_growth
@@ -36,6 +37,7 @@ _HOMES = {
     "CohortWarning": "cohort",
     "DeepEnsemble": "estimators",
     "LastValue": "estimators",
+    "MedsSpec": "importers",
     "ModelFileError": "estimators",
     "Oracle": "estimators",
     "Plan": "cohort",
@@ -50,6 +52,7 @@ _HOMES = {
     "load_example_ward": "cohort",
     "load_tumor_growth": "simulators",
     "read_cohort": "cohort",
+    "read_meds": "importers",
     "simulate_tumor_growth": "simulators",
     "write_report": "report",
 }
@@ -62,6 +65,7 @@ __all__ = [
     "CohortWarning",
     "DeepEnsemble",
     "LastValue",
+    "MedsSpec",
     "ModelFileError",
     "Oracle",
     "Plan",
@@ -76,6 +80,7 @@ __all__ = [
     "load_example_ward",
     "load_tumor_growth",
     "read_cohort",
+    "read_meds",
     "simulate_tumor_growth",
     "write_report",
 ]

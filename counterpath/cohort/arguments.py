@@ -106,4 +106,5 @@ def declared_like(schema: Schema, outcomes: list[str], follow_up_end: str | None
         randomised=schema.randomised,
         follow_up_end=follow_up_end,
         time_zero=time_zero,
+        stay_separator=schema.stay_separator,
     )

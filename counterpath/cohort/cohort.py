@@ -84,6 +84,7 @@ class Cohort:
         randomised: bool = False,
         follow_up_end: str | None = None,
         time_zero: str = "first record",
+        stay_separator: str | None = None,
         duplicates: Literal["error", "mean", "first", "last"] = "error",
         merge_within: float = 0.0,
         after_follow_up: Literal["error", "drop"] = "error",
@@ -106,6 +107,8 @@ class Cohort:
             randomised: Whether treatment was assigned at random, given what is recorded.
             follow_up_end: Column of `static` with the end of follow-up (death, discharge, censoring).
             time_zero: `first record`, `as given` (numbers only), or a column of `static`.
+            stay_separator: Where a patient is one stay of a person, as in `person/stay`: what stands between the two in
+                an id. A split then keeps persons together.
             duplicates: What to do with two values of a variable at one time.
             merge_within: Join records of a patient that are closer than this.
             after_follow_up: `drop` leaves out what is dated after the end of follow-up.
@@ -137,6 +140,7 @@ class Cohort:
                     randomised=randomised,
                     follow_up_end=follow_up_end,
                     time_zero=time_zero,
+                    stay_separator=stay_separator,
                 )
                 declared = describe.everything(declared, observed, given, fixed, named)
             repairs = Repairs(duplicates=duplicates, merge_within=merge_within, after_follow_up=after_follow_up)
@@ -328,15 +332,23 @@ class Cohort:
         )
 
     def split(self, shares: Sequence[float], *, seed: int) -> tuple[Cohort, ...]:
-        """Patients at random into parts of these shares, e.g. (0.7, 0.1, 0.2). Nobody is in two parts."""
+        """Patients at random into parts of these shares, e.g. (0.7, 0.1, 0.2). Nobody is in two parts.
+
+        Where patients are stays of persons, all stays of a person are in one part, and shares are of persons.
+        """
         if not shares or min(shares) <= 0 or abs(sum(shares) - 1.0) > 1e-9:
             raise CohortError(f"Shares {tuple(shares)} are not positive numbers with sum 1, such as (0.7, 0.1, 0.2).")
-        ends = np.round(np.cumsum(shares) * len(self)).astype(int)
-        order = np.random.default_rng(seed).permutation(len(self))
+        person = np.arange(len(self))
+        if self.schema.stay_separator is not None:
+            before = self.patients.cast(pl.String).str.splitn(self.schema.stay_separator, 2).struct[0]
+            person = number_of(before, before.unique(maintain_order=True))
+        persons = int(person.max(initial=-1)) + 1
+        ends = np.round(np.cumsum(shares) * persons).astype(int)
+        order = np.random.default_rng(seed).permutation(persons)
         parts = np.split(order, ends[:-1])
         if min(len(part) for part in parts) == 0:
-            raise CohortError(f"{counted(len(self), 'patient')} are too few for shares {tuple(shares)}.")
-        return tuple(self.take(np.sort(part)) for part in parts)
+            raise CohortError(f"{counted(persons, 'patient')} are too few for shares {tuple(shares)}.")
+        return tuple(self.take(np.flatnonzero(np.isin(person, part))) for part in parts)
 
     def until(self, time: Any, *, ended: Literal["error", "drop"] = "error") -> Cohort:
         """What was known at a time: observations up to it, treatments before it, running intervals open.

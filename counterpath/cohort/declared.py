@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -70,6 +70,7 @@ class Declared(Strict):
         treatments: None means every treatment that occurs.
         follow_up_end: Column of the static table with the end of follow-up.
         time_zero: `first record`, `as given` (numbers only), or a column of the static table.
+        stay_separator: Where a patient is one stay of a person: what stands before it in an id is the person.
     """
 
     time_unit: TimeUnit
@@ -80,6 +81,7 @@ class Declared(Strict):
     randomised: bool = False
     follow_up_end: str | None = None
     time_zero: str = "first record"
+    stay_separator: Annotated[str, Field(min_length=1)] | None = None
 
     @field_validator("outcomes")
     @classmethod

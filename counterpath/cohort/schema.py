@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from counterpath.cohort.findings import CohortError, did_you_mean
 from counterpath.cohort.units import TimeUnit
@@ -95,7 +95,11 @@ class Treatment(Strict):
 
 
 class Schema(Strict):
-    """Roles, kinds and units of everything in a cohort."""
+    """Roles, kinds and units of everything in a cohort.
+
+    Attributes:
+        stay_separator: Where a patient is one stay of a person: what stands before it in an id is the person.
+    """
 
     time_unit: TimeUnit
     outcomes: tuple[Variable, ...]
@@ -103,6 +107,7 @@ class Schema(Strict):
     static: tuple[Variable, ...] = ()
     treatments: tuple[Treatment, ...] = ()
     randomised: bool = False
+    stay_separator: Annotated[str, Field(min_length=1)] | None = None
     patient_column: str = "patient"
     time_column: str = "time"
 

@@ -124,6 +124,7 @@ def read_tables(tables: Tables, declared: Declared, columns: Columns, repairs: R
         static=static_variables,
         treatments=given,
         randomised=declared.randomised,
+        stay_separator=declared.stay_separator,
         patient_column=columns.patient,
         time_column=columns.time,
     )

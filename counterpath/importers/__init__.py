@@ -1,0 +1,6 @@
+"""Records in formats that hospitals keep: from their files to a cohort."""
+
+from counterpath.importers.meds import read_meds
+from counterpath.importers.meds_spec import MedsSpec, read_spec
+
+__all__ = ["MedsSpec", "read_meds", "read_spec"]

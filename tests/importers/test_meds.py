@@ -1,0 +1,330 @@
+"""From files of the Medical Event Data Standard to a cohort: small made-up ones, and the public demo of MIMIC-IV."""
+
+import json
+import os
+import warnings
+from datetime import datetime, timedelta
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import counterpath as cp
+from counterpath.importers import read_spec
+
+ZERO = datetime(2150, 1, 1, 8)
+KINDS = {
+    "subject_id": pl.Int64,
+    "time": pl.Datetime("us"),
+    "code": pl.String,
+    "numeric_value": pl.Float32,
+    "unit": pl.String,
+    "stay": pl.Int64,
+    "order": pl.Int64,
+}
+SPEC = {
+    "time_unit": "hour",
+    "stay": {"begins": "re:IN//.*", "ends": "OUT", "number": "stay"},
+    "outcome": {"pressure": {"codes": ["LAB//art", "LAB//cuff"], "unit": "mmHg", "range": [10, 200]}},
+    "covariates": {"rate": {"codes": "LAB//rate"}},
+    "static": {"sex": {"codes": "re:SEX//(.*)"}, "age": {"codes": "MEDS_BIRTH", "value": "years"}},
+    "treatments": {
+        "drug": {"starts": "DRUG//ON", "ends": "DRUG//OFF", "pair_by": ["stay", "order"], "unit": "mg/h"},
+        "pill": {"codes": "PILL"},
+    },
+}
+
+
+def row(subject, hours, code, value=None, *, unit=None, stay=None, order=None):
+    time = None if hours is None else ZERO + timedelta(hours=hours)
+    return (subject, time, code, value, unit, stay, order)
+
+
+def stay(subject=1, number=7, begin=0.0):
+    """A stay of ten hours: pressures, a titrated drug whose new rate is listed before the old one's end, a pill."""
+    at = {"stay": number}
+    return [
+        row(subject, begin, "IN//ward", **at),
+        row(subject, begin + 1, "LAB//art", 80.0, **at),
+        row(subject, begin + 1, "DRUG//ON", 2.0, unit="mg/h", order=number * 10 + 1, **at),
+        row(subject, begin + 2, "LAB//rate", 60.0, **at),
+        row(subject, begin + 3, "DRUG//ON", 4.0, unit="mg/h", order=number * 10 + 2, **at),
+        row(subject, begin + 3, "DRUG//OFF", 4.0, unit="mg", order=number * 10 + 1, **at),
+        row(subject, begin + 4, "PILL", 5.0),
+        row(subject, begin + 5, "LAB//cuff", 70.0, **at),
+        row(subject, begin + 6, "DRUG//OFF", 12.0, unit="mg", order=number * 10 + 2, **at),
+        row(subject, begin + 10, "OUT", **at),
+    ]
+
+
+def person(subject=1):
+    return [row(subject, None, "SEX//F"), row(subject, -24 * 365.2425 * 40, "MEDS_BIRTH")]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A data set of these files."""
+
+    def written(*shards, drop=(), **casts):
+        for number, rows in enumerate(shards):
+            table = pl.DataFrame(rows, schema=KINDS, orient="row").drop(*drop).cast(casts)
+            path = tmp_path / "meds" / "data" / "train" / f"{number}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            table.write_parquet(path)
+        return tmp_path / "meds"
+
+    return written
+
+
+def read(folder, spec=SPEC, **options):
+    return cp.read_meds(folder, spec, progress=False, **options)
+
+
+def test_a_stay_becomes_a_patient(write):
+    cohort = read(write(person() + stay()))
+    assert cohort.patients.to_list() == ["1/7"]
+    assert cohort.schema.outcomes[0].unit == "mmHg"
+    np.testing.assert_array_equal(cohort.records.times, [1.0, 2.0, 5.0])
+    np.testing.assert_array_equal(cohort.records.values[:, 0], [80.0, np.nan, 70.0])
+    np.testing.assert_array_equal(cohort.follow_up_end, [10.0])
+    static = cohort.static.row(0, named=True)
+    assert static["sex"] == "F"
+    assert static["age"] == pytest.approx(40.0)
+    assert not cohort.repairs
+
+
+def test_a_titration_leaves_no_gap(write):
+    """The new rate is listed before the end of the old, at the same instant."""
+    given = read(write(person() + stay())).treatments.filter(pl.col("treatment") == "drug").sort("start")
+    assert given.select("start", "stop", "rate").rows() == [(1.0, 3.0, 2.0), (3.0, 6.0, 4.0)]
+
+
+def test_without_numbers_of_orders_the_first_start_belongs_to_the_first_end(write):
+    spec = SPEC | {"treatments": {"drug": SPEC["treatments"]["drug"] | {"pair_by": []}}}
+    given = read(write(person() + stay()), spec).treatments.sort("start")
+    assert given.select("start", "stop", "rate").rows() == [(1.0, 3.0, 2.0), (3.0, 6.0, 4.0)]
+
+
+def test_rates_that_run_at_once_add_up(write):
+    rows = person() + stay()
+    rows[-2:-2] = [
+        row(1, 5.0, "DRUG//ON", 1.0, unit="mg/h", stay=7, order=99),
+        row(1, 5.5, "DRUG//OFF", 1.0, unit="mg", stay=7, order=99),
+    ]
+    given = read(write(rows)).treatments.filter(pl.col("treatment") == "drug").sort("start")
+    assert given["start"].to_list() == [1.0, 3.0, 5.0, 5.5]
+    np.testing.assert_allclose(given["rate"], [2.0, 4.0, 5.0, 4.0])
+
+
+def test_stays_of_a_person_are_never_in_two_parts(write):
+    rows = [person(s) + stay(s, 10 * s + 1) + stay(s, 10 * s + 2, begin=100.0) for s in range(1, 21)]
+    cohort = read(write(list(chain(*rows[:10])), list(chain(*rows[10:]))))
+    assert len(cohort) == 40
+    parts = cohort.split((0.5, 0.5), seed=0)
+    whose = [{patient.split("/")[0] for patient in part.patients} for part in parts]
+    assert [len(part) for part in parts] == [20, 20]
+    assert not whose[0] & whose[1]
+
+
+def test_the_separator_stays_with_a_saved_cohort(write, tmp_path):
+    read(write(person() + stay())).save(tmp_path / "cohort")
+    assert cp.read_cohort(tmp_path / "cohort").schema.stay_separator == "/"
+
+
+def test_only_one_part_of_the_data_set(write):
+    folder = write(person(1) + stay(1), person(2) + stay(2))
+    (folder / "metadata").mkdir()
+    table = pl.DataFrame({"subject_id": [1, 2], "split": ["train", "held_out"]})
+    table.write_parquet(folder / "metadata" / "subject_splits.parquet")
+    assert read(folder, split="held_out").patients.to_list() == ["2/7"]
+    with pytest.raises(cp.CohortError, match=r"Nobody is in 'held out'\. Did you mean 'held_out'\?"):
+        read(folder, split="held out")
+
+
+def test_without_stays_a_subject_is_a_patient(write):
+    spec = {key: value for key, value in SPEC.items() if key != "stay"}
+    cohort = read(write(person() + stay()), spec)
+    assert cohort.patients.to_list() == [1] or cohort.patients.to_list() == ["1"]
+    np.testing.assert_array_equal(cohort.records.times, [0.0, 1.0, 4.0])
+
+
+def test_a_spec_may_be_a_file(write, tmp_path):
+    folder = write(person() + stay())
+    (tmp_path / "spec.json").write_text(json.dumps(SPEC))
+    assert len(read(folder, tmp_path / "spec.json")) == 1
+    assert len(read(folder, str(tmp_path / "spec.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"outcome": {}}, "outcome"),
+        ({"outcome": {"y": {"codes": "re:("}}}, "is not a regular expression"),
+        ({"treatments": {"drug": {"starts": "A"}}}, "both `starts` and `ends`"),
+        ({"outcomes": {}}, "outcomes"),
+    ],
+)
+def test_a_wrong_spec_says_where(changed, message):
+    with pytest.raises(cp.CohortError, match=message):
+        read_spec(SPEC | changed)
+
+
+def test_a_spec_that_is_not_there():
+    with pytest.raises(cp.CohortError, match=r"Did you mean 'icu-haemodynamics'\?"):
+        read_spec("icu-hemodynamics")
+
+
+# Files that are not as they should be: one clear error each
+
+
+@pytest.mark.parametrize(
+    ("drop", "casts", "message"),
+    [
+        (["code"], {}, "Missing required columns: code"),
+        ([], {"subject_id": pl.String}, "subject_id"),
+        (["order"], {}, "has no column 'order', which the spec names"),
+    ],
+)
+def test_columns_that_are_missing_or_of_another_type(write, drop, casts, message):
+    with pytest.raises(cp.CohortError, match=message):
+        read(write(person() + stay(), drop=drop, **casts))
+
+
+def test_times_that_are_not_in_order(write):
+    rows = person() + stay()
+    rows[4], rows[9] = rows[9], rows[4]
+    with pytest.raises(cp.CohortError, match=r"times of subject 1 are not in order"):
+        read(write(rows))
+
+
+def test_subjects_whose_rows_do_not_stand_together(write):
+    with pytest.raises(cp.CohortError, match="do not stand together"):
+        read(write(stay(1) + stay(2) + [row(1, 50.0, "PILL", 1.0)]))
+
+
+def test_a_subject_in_two_files(write):
+    with pytest.raises(cp.CohortError, match=r"Subject 1 is in 0\.parquet and in 1\.parquet"):
+        read(write(person() + stay(), stay(1, 8)))
+
+
+def test_rows_without_a_code(write):
+    with pytest.raises(cp.CohortError, match=r"1 rows without a code, the first of subject 1"):
+        read(write([*stay(), row(1, 11.0, None)]))
+
+
+def test_units_that_the_spec_does_not_know(write):
+    rows = person() + stay()
+    rows[6] = row(1, 3.0, "DRUG//ON", 4.0, unit="mcg/h", stay=7, order=72)
+    with pytest.raises(cp.CohortError, match=r"mg/h \(1 rows\) and mcg/h \(1 rows\).*units = \{ \"mcg/h\" = … \}"):
+        read(write(rows))
+    drug = SPEC["treatments"]["drug"] | {"units": {"mcg/h": 0.001}}
+    known = read(write(rows), SPEC | {"treatments": {"drug": drug}})
+    np.testing.assert_allclose(known.treatments.sort("start")["rate"], [2.0, 0.004])
+
+
+def test_a_folder_that_is_none(tmp_path):
+    with pytest.raises(cp.CohortError, match="has no folder `data`"):
+        read(tmp_path)
+
+
+# What can be lived with: counted, and said
+
+
+@pytest.mark.parametrize(
+    ("place", "instead", "code"),
+    [
+        (10, None, "meds-no-end"),
+        (4, None, "meds-no-start"),
+        (3, row(1, 1.0, "LAB//art", 900.0, stay=7), "meds-out-of-range"),
+        (3, row(1, 1.0, "LAB//art", None, stay=7), "meds-no-value"),
+        (2, row(1, -5.0, "LAB//art", 80.0, stay=7), "meds-outside-stay"),
+    ],
+)
+def test_what_is_left_out_is_counted(write, place, instead, code):
+    rows = person() + stay()
+    if code == "meds-outside-stay":
+        rows.insert(place, instead)
+    elif instead is None:
+        del rows[place]
+    else:
+        rows[place] = instead
+    with pytest.warns(cp.CohortWarning):
+        cohort = read(write(rows))
+    assert [(repair.code, repair.count) for repair in cohort.repairs] == [(code, 1)]
+
+
+def test_an_interval_without_an_end_lasts_until_follow_up_ends(write):
+    rows = person() + stay()
+    del rows[10]
+    with pytest.warns(cp.CohortWarning, match="no end"):
+        cohort = read(write(rows))
+    assert cohort.treatments.filter(pl.col("treatment") == "drug").sort("start")["stop"].to_list() == [3.0, 10.0]
+
+
+# The public demo of MIMIC-IV
+
+
+@pytest.fixture(scope="module")
+def demo():
+    if "COUNTERPATH_DATA" not in os.environ:
+        pytest.skip("COUNTERPATH_DATA is not set: it names the folder with mimic-iv-demo-meds")
+    folder = Path(os.environ["COUNTERPATH_DATA"]) / "mimic-iv-demo-meds"
+    events = pl.concat([pl.read_parquet(path) for path in sorted(folder.glob("data/*/*.parquet"))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cp.CohortWarning)
+        return cp.read_meds(folder, "icu-haemodynamics", progress=False), events
+
+
+@pytest.mark.data
+def test_the_demo_has_the_stays_and_pressures_that_one_counts_in_it(demo):
+    cohort, events = demo
+    begin = events.filter(pl.col("code").str.starts_with("ICU_ADMISSION"))
+    begin = begin.select("icustay_id", pl.col("time").alias("begin"))
+    end = events.filter(pl.col("code").str.starts_with("ICU_DISCHARGE"))
+    end = end.select("icustay_id", pl.col("time").alias("end"))
+    pressures = events.filter(pl.col("code").is_in(["LAB//220051//mmHg", "LAB//220180//mmHg"]))
+    assert (pressures.height, pressures["icustay_id"].n_unique()) == (13_873, 139)
+    inside = pressures.join(begin, on="icustay_id").join(end, on="icustay_id")
+    inside = inside.filter(pl.col("time").is_between(pl.col("begin"), pl.col("end")))
+    assert len(cohort) == inside["icustay_id"].n_unique() == 139
+    left_out = next(repair for repair in cohort.repairs if repair.columns == ("diastolic_pressure",))
+    assert left_out.count == pressures.height - inside.height
+    by_hand = inside.group_by("icustay_id").agg(pl.col("numeric_value").mean()).sort("icustay_id")
+    frame = cohort.observations.group_by("patient").agg(pl.col("diastolic_pressure").mean())
+    frame = frame.with_columns(pl.col("patient").str.split("/").list.last().cast(pl.Int64)).sort("patient")
+    # Arterial and cuff pressures of one minute become their mean, which weighs a stay's mean a little differently.
+    np.testing.assert_allclose(frame["diastolic_pressure"], by_hand["numeric_value"], atol=1.5)
+
+
+@pytest.mark.data
+def test_norepinephrine_stays_on_across_titrations(demo):
+    cohort, events = demo
+    own = events.filter(pl.col("code").str.contains("^INFUSION_(START|END)//221906$"))
+    starts, ends = (own.filter(pl.col("code").str.contains(kind)) for kind in ("START", "END"))
+    at_once = starts.select("icustay_id", "time").join(ends.select("icustay_id", "time"), on=["icustay_id", "time"])
+    assert at_once.height >= 859
+    given = cohort.treatments.filter(pl.col("treatment") == "norepinephrine").sort("patient", "start")
+    before = given.with_columns(pl.col("stop").shift().over("patient").alias("before"))
+    joined = before.filter((pl.col("start") - pl.col("before")).abs() < 1e-9)
+    assert joined.height >= 859
+    by_hand = starts.select("icustay_id", "order_id", "time").join(
+        ends.select("icustay_id", "order_id", pl.col("time").alias("end")), on=["icustay_id", "order_id"]
+    )
+    hours = (by_hand["end"] - by_hand["time"]).dt.total_minutes().sum() / 60
+    overlap = given.select((pl.col("stop") - pl.col("start")).sum()).item()
+    assert overlap == pytest.approx(hours, rel=0.01)  # a few run beside each other, or beyond the stay
+
+
+@pytest.mark.data
+def test_all_vasopressors_and_ventilation_are_there(demo):
+    cohort, events = demo
+    drugs = {"221906": 947, "222315": 55, "221749": 625, "221662": 28, "221289": 36}
+    for item, number in drugs.items():
+        assert events.filter(pl.col("code") == f"INFUSION_START//{item}").height == number
+    found = dict(cohort.treatments.group_by("treatment").len().iter_rows())
+    assert found["ventilation"] == 65
+    assert found["vasopressin"] == 55
+    assert found["phenylephrine"] == 625
+    assert abs(found["norepinephrine"] - 947) <= 10  # where two run at once, a third stretch has the sum of their rates
