@@ -11,6 +11,7 @@ from counterpath.cli.check import check
 from counterpath.cli.effect import effect
 from counterpath.cli.evaluate import evaluate
 from counterpath.cli.fit import fit
+from counterpath.cli.import_records import import_records
 from counterpath.cli.predict import predict
 from counterpath.cli.report import report
 from counterpath.cli.reproduce import reproduce
@@ -44,6 +45,7 @@ def _root(
     """Options of the command itself; typer shows the app's help."""
 
 
+app.command("import")(import_records)
 for command in (simulate, check, split, fit, predict, effect, evaluate, report, tune, reproduce):
     app.command()(command)
 

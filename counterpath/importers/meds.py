@@ -18,7 +18,7 @@ from counterpath.cohort.journal import Journal
 from counterpath.cohort.units import MICROSECONDS
 from counterpath.importers.meds_intervals import pair, stacked
 from counterpath.importers.meds_shards import find_shards, read_shards, split_subjects
-from counterpath.importers.meds_spec import Given, Measured, MedsSpec, read_spec, selects
+from counterpath.importers.meds_spec import PATTERN, Given, Measured, MedsSpec, read_spec, selects
 
 END = "follow_up_end"
 BETWEEN = "/"  # a subject and the number of the stay, in a patient's id
@@ -158,9 +158,7 @@ def _observed(
 ) -> pl.DataFrame:
     rows = events.filter(selects(own.codes) & pl.col("time").is_not_null())
     rows = _within_stays(_in_one_unit(rows, name, own), stays, spec)
-    inside = pl.col("patient").is_not_null() & (pl.col("time") >= pl.col("begin"))
-    inside &= pl.col("end").is_null() | (pl.col("time") <= pl.col("end"))
-    rows = _kept(rows, inside, "outside-stay", name, journal)
+    rows = _kept(rows, _during_stay(), "outside-stay", name, journal)
     rows = _kept(rows, pl.col("numeric_value").is_finite().fill_null(value=False), "no-value", name, journal)
     low, high = own.range or (None, None)
     possible = pl.lit(True)
@@ -170,6 +168,11 @@ def _observed(
         possible &= pl.col("numeric_value") <= high
     rows = _kept(rows, possible, "out-of-range", name, journal)
     return rows.select("patient", "time", pl.lit(name).alias("variable"), pl.col("numeric_value").alias("value"))
+
+
+def _during_stay() -> pl.Expr:
+    inside = pl.col("patient").is_not_null() & (pl.col("time") >= pl.col("begin"))
+    return inside & (pl.col("end").is_null() | (pl.col("time") <= pl.col("end")))
 
 
 def _kept(rows: pl.DataFrame, condition: pl.Expr, what: str, name: str, journal: _Counts) -> pl.DataFrame:
@@ -207,9 +210,7 @@ def _given(
     kinds = _nothing_given(events).schema
     if own.codes is not None:
         rows = _within_stays(_in_one_unit(timed.filter(selects(own.codes)), name, own), stays, spec)
-        inside = pl.col("patient").is_not_null() & (pl.col("time") >= pl.col("begin"))
-        inside &= pl.col("end").is_null() | (pl.col("time") <= pl.col("end"))
-        rows = _kept(rows, inside, "outside-stay", name, journal)
+        rows = _kept(rows, _during_stay(), "outside-stay", name, journal)
         rows = rows.with_columns(treatment=pl.lit(name), start="time", dose="numeric_value")
         return _shaped(rows, kinds)
     assert own.starts is not None
@@ -261,7 +262,8 @@ def _static(events: pl.DataFrame, stays: pl.DataFrame, spec: MedsSpec) -> pl.Dat
 
 
 def _patterns(codes: tuple[str, ...]) -> list[str]:
-    return [code.removeprefix("re:") for code in codes if code.startswith("re:") and "(" in code]
+    """Those with a group."""
+    return [code.removeprefix(PATTERN) for code in codes if code.startswith(PATTERN) and "(" in code]
 
 
 def _cohort(

@@ -3,79 +3,22 @@
 import json
 import os
 import warnings
-from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from small_meds import SPEC, person, row, stay, write_meds
 
 import counterpath as cp
 from counterpath.importers import read_spec
 
-ZERO = datetime(2150, 1, 1, 8)
-KINDS = {
-    "subject_id": pl.Int64,
-    "time": pl.Datetime("us"),
-    "code": pl.String,
-    "numeric_value": pl.Float32,
-    "unit": pl.String,
-    "stay": pl.Int64,
-    "order": pl.Int64,
-}
-SPEC = {
-    "time_unit": "hour",
-    "stay": {"begins": "re:IN//.*", "ends": "OUT", "number": "stay"},
-    "outcome": {"pressure": {"codes": ["LAB//art", "LAB//cuff"], "unit": "mmHg", "range": [10, 200]}},
-    "covariates": {"rate": {"codes": "LAB//rate"}},
-    "static": {"sex": {"codes": "re:SEX//(.*)"}, "age": {"codes": "MEDS_BIRTH", "value": "years"}},
-    "treatments": {
-        "drug": {"starts": "DRUG//ON", "ends": "DRUG//OFF", "pair_by": ["stay", "order"], "unit": "mg/h"},
-        "pill": {"codes": "PILL"},
-    },
-}
-
-
-def row(subject, hours, code, value=None, *, unit=None, stay=None, order=None):
-    time = None if hours is None else ZERO + timedelta(hours=hours)
-    return (subject, time, code, value, unit, stay, order)
-
-
-def stay(subject=1, number=7, begin=0.0):
-    """A stay of ten hours: pressures, a titrated drug whose new rate is listed before the old one's end, a pill."""
-    at = {"stay": number}
-    return [
-        row(subject, begin, "IN//ward", **at),
-        row(subject, begin + 1, "LAB//art", 80.0, **at),
-        row(subject, begin + 1, "DRUG//ON", 2.0, unit="mg/h", order=number * 10 + 1, **at),
-        row(subject, begin + 2, "LAB//rate", 60.0, **at),
-        row(subject, begin + 3, "DRUG//ON", 4.0, unit="mg/h", order=number * 10 + 2, **at),
-        row(subject, begin + 3, "DRUG//OFF", 4.0, unit="mg", order=number * 10 + 1, **at),
-        row(subject, begin + 4, "PILL", 5.0),
-        row(subject, begin + 5, "LAB//cuff", 70.0, **at),
-        row(subject, begin + 6, "DRUG//OFF", 12.0, unit="mg", order=number * 10 + 2, **at),
-        row(subject, begin + 10, "OUT", **at),
-    ]
-
-
-def person(subject=1):
-    return [row(subject, None, "SEX//F"), row(subject, -24 * 365.2425 * 40, "MEDS_BIRTH")]
-
 
 @pytest.fixture
 def write(tmp_path):
-    """A data set of these files."""
-
-    def written(*shards, drop=(), **casts):
-        for number, rows in enumerate(shards):
-            table = pl.DataFrame(rows, schema=KINDS, orient="row").drop(*drop).cast(casts)
-            path = tmp_path / "meds" / "data" / "train" / f"{number}.parquet"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            table.write_parquet(path)
-        return tmp_path / "meds"
-
-    return written
+    return partial(write_meds, tmp_path / "meds")
 
 
 def read(folder, spec=SPEC, **options):
@@ -131,6 +74,26 @@ def test_stays_of_a_person_are_never_in_two_parts(write):
 def test_the_separator_stays_with_a_saved_cohort(write, tmp_path):
     read(write(person() + stay())).save(tmp_path / "cohort")
     assert cp.read_cohort(tmp_path / "cohort").schema.stay_separator == "/"
+
+
+def test_a_file_in_which_nobody_has_a_stay(write):
+    folder = write(person(1) + stay(1), [*person(2), row(2, 1.0, "LAB//art", 80.0)])
+    with pytest.warns(cp.CohortWarning, match="outside of any stay"):
+        cohort = read(folder)
+    assert cohort.patients.to_list() == ["1/7"]
+    assert [(repair.code, repair.patients) for repair in cohort.repairs] == [("meds-outside-stay", ("2",))]
+
+
+def test_a_stay_without_a_number_goes_by_time(write):
+    spec = SPEC | {"stay": {"begins": "re:IN//.*", "ends": "OUT", "longest": 4.5}}
+    drug = SPEC["treatments"]["drug"] | {"pair_by": ["order"]}
+    spec |= {"treatments": {"drug": drug}}
+    with pytest.warns(cp.CohortWarning, match="outside of any stay"):
+        cohort = read(write(person() + stay(1, 7) + stay(1, 8, begin=20.0)), spec)
+    assert cohort.patients.to_list() == ["1/1", "1/2"]
+    np.testing.assert_array_equal(cohort.follow_up_end, [4.5, 4.5])
+    np.testing.assert_array_equal(cohort.records.times, [1.0, 2.0, 1.0, 2.0])
+    assert cohort.treatments["stop"].max() == 4.5
 
 
 def test_only_one_part_of_the_data_set(write):
