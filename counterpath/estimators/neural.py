@@ -11,13 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
-from jaxtyping import Float, Float64
 
 from counterpath.cohort import Cohort, CohortError, Plan, TreatmentEvents, fit_scaler
 from counterpath.cohort.cuts import events_until_and_from
 from counterpath.cohort.frames import to_kind
 from counterpath.estimators.architecture import Architecture
 from counterpath.estimators.contract import Estimator
+from counterpath.estimators.unsure_start import with_unsure_start
 from counterpath.models import Inputs, NetworkSizes, NeuralCDE, build_network
 from counterpath.models.likelihood import STUDENT_DEGREES
 from counterpath.models.posterior import PosteriorMixture, visit_chance
@@ -29,8 +29,7 @@ COMPONENTS = 100  # draws of the weights behind a prediction
 MOVES = 16  # of the weights along a history: they change far more slowly than patients do
 MOST_NETWORKS = 1_000  # in a mixture or ensemble
 PATIENTS_AT_ONCE = 2_048  # of a prediction: their arrays are a few hundred megabytes
-LEAST_NOISE = 0.1  # of a variance: so much is the outcome's own
-DATA_SEED, NETWORK_SEED, PATIENT_SEED = 0, 1, 2  # streams of one seed that do not meet
+DATA_SEED, NETWORK_SEED = 0, 1  # streams of one seed that do not meet, nor that of unsure starts
 
 Trainable = TypeVar("Trainable", bound="NeuralEstimator")
 
@@ -272,33 +271,3 @@ class NeuralEstimator(Estimator):
         end, elapsed = known.history_end[:, None], horizons[:, None]
         begin = self.tabulation_.predicted_from(known, end, events, elapsed)
         return Inputs.of(past, future, begin.hints), begin
-
-
-def with_unsure_start(
-    centre: Float[np.ndarray, "draws patients horizons outcomes"],
-    std: Float[np.ndarray, "draws patients horizons outcomes sides"],
-    unsure: Float64[np.ndarray, "patients horizons outcomes coefficients"],
-    noise: Noise,
-    seed: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Each draw starts from other coefficients of the patient's linear response, and has less noise to make up for it.
-
-    What is not known of these coefficients because records are noisy is part of the noise that the head learns. It is
-    the same for all plans and horizons, and later records will tell it: model uncertainty, not the outcome's. Means
-    stay what they were.
-
-    Args:
-        centre: Of the change, in units.
-        std: Of its noise, in units.
-        unsure: How the start would differ with standard normal numbers, in units of std.
-        noise: Its kind.
-        seed: Of the draws.
-    """
-    draws, shape = len(centre), unsure.shape[2:]
-    numbers = np.random.default_rng([seed, PATIENT_SEED]).standard_normal((-(-draws // 2), *shape))
-    # Both signs of each number, and one size for all draws, so that the mean over these does not move.
-    numbers = np.stack([numbers, -numbers], axis=1).reshape(-1, *shape)[:draws]
-    moved = (numbers[:, None, None] * unsure).sum(axis=-1)
-    left = np.sqrt(np.maximum(1 - (unsure**2).sum(axis=-1), LEAST_NOISE))
-    shift, _ = noise.moments(std)
-    return centre + moved * std.mean(axis=(0, -1)) + (1 - left) * shift, std * left[..., None]

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import track
 
 from counterpath.cohort import Cohort
-from counterpath.cohort.findings import CohortError, Finding, counted, name_patients
-from counterpath.cohort.journal import Journal
+from counterpath.cohort.findings import CohortError
 from counterpath.cohort.units import MICROSECONDS
+from counterpath.importers.left_out import LeftOut
 from counterpath.importers.meds_intervals import pair, stacked
 from counterpath.importers.meds_shards import find_shards, read_shards, split_subjects
 from counterpath.importers.meds_spec import PATTERN, Given, Measured, MedsSpec, read_spec, selects
@@ -43,51 +43,29 @@ def read_meds(
     """
     chosen, folder = read_spec(spec), Path(folder)
     subjects = None if split is None else split_subjects(folder, split)
-    paths, journal, parts = find_shards(folder), _Counts(), []
+    paths, left_out, parts = find_shards(folder), LeftOut(), []
     shards = read_shards(paths, chosen, subjects)
     quiet = Console(stderr=True, quiet=not progress)
     for _, events in track(shards, "Reading MEDS", total=len(paths), console=quiet, transient=True):
-        parts.append(_tables(events, chosen, journal))
+        parts.append(_tables(events, chosen, left_out))
     observations, treatments, static = (pl.concat(part) for part in zip(*parts, strict=True))
     if not observations.height:
         names = ", ".join(chosen.measured)
         raise CohortError(f"No record of {names} was found in {folder}. Compare the spec's codes with metadata/codes.")
-    return _cohort(observations, treatments, static, chosen, journal)
+    return _cohort(observations, treatments, static, chosen, left_out)
 
 
-class _Counts:
-    """What was left out or changed, and of whom."""
-
-    def __init__(self):
-        self.of: dict[tuple[str, str], list[Any]] = {}
-
-    def add(self, what: str, name: str, patients: list[Any]) -> None:
-        if patients:
-            self.of.setdefault((what, name), []).extend(patients)
-
-
-SAYINGS = {
-    "outside-stay": ("{n} of {name} {lie} outside of any stay and {were} left out.", "records"),
-    "out-of-range": ("{n} of {name} {lie} outside of its range and {were} left out.", "values"),
-    "no-value": ("{n} of {name} {have} no number and {were} left out.", "records"),
-    "no-end": ("{n} of {name} {have} no end and {last} until the end of follow-up.", "starts"),
-    "no-start": ("{n} of {name} {come} without a start before {them} and {were} left out.", "ends"),
-    "no-length": ("{n} of {name} {end} when {they} {begin} and {were} left out.", "intervals"),
-    "no-outcome": ("{n} {have} no record of the outcome and {were} left out.", "patients"),
-}
-
-
-def _tables(events: pl.DataFrame, spec: MedsSpec, journal: _Counts) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+def _tables(events: pl.DataFrame, spec: MedsSpec, left_out: LeftOut) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Observations, treatments and static values of one file."""
     stays = _stays(events, spec)
-    observed = [_observed(events, stays, name, own, spec, journal) for name, own in spec.measured.items()]
+    observed = [_observed(events, stays, name, own, spec, left_out) for name, own in spec.measured.items()]
     observations = pl.concat(observed)
     outcomes = observations.filter(pl.col("variable").is_in(list(spec.outcome)))["patient"].unique()
     silent = stays.filter(~pl.col("patient").is_in(outcomes.implode()))
-    journal.add("no-outcome", "", silent["patient"].to_list())
+    left_out.add("no-outcome", "", silent["patient"].to_list())
     stays = stays.filter(pl.col("patient").is_in(outcomes.implode()))
     observations = observations.filter(pl.col("patient").is_in(outcomes.implode()))
-    given = [_given(events, stays, name, own, spec, journal) for name, own in spec.treatments.items()]
+    given = [_given(events, stays, name, own, spec, left_out) for name, own in spec.treatments.items()]
     treatments = pl.concat([_nothing_given(events), *given])
     return observations, treatments, _static(events, stays, spec)
 
@@ -154,19 +132,19 @@ def _within_stays(rows: pl.DataFrame, stays: pl.DataFrame, spec: MedsSpec) -> pl
 
 
 def _observed(
-    events: pl.DataFrame, stays: pl.DataFrame, name: str, own: Measured, spec: MedsSpec, journal: _Counts
+    events: pl.DataFrame, stays: pl.DataFrame, name: str, own: Measured, spec: MedsSpec, left_out: LeftOut
 ) -> pl.DataFrame:
     rows = events.filter(selects(own.codes) & pl.col("time").is_not_null())
     rows = _within_stays(_in_one_unit(rows, name, own), stays, spec)
-    rows = _kept(rows, _during_stay(), "outside-stay", name, journal)
-    rows = _kept(rows, pl.col("numeric_value").is_finite().fill_null(value=False), "no-value", name, journal)
+    rows = _kept(rows, _during_stay(), "outside-stay", name, left_out)
+    rows = _kept(rows, pl.col("numeric_value").is_finite().fill_null(value=False), "no-value", name, left_out)
     low, high = own.range or (None, None)
     possible = pl.lit(True)
     if low is not None:
         possible &= pl.col("numeric_value") >= low
     if high is not None:
         possible &= pl.col("numeric_value") <= high
-    rows = _kept(rows, possible, "out-of-range", name, journal)
+    rows = _kept(rows, possible, "out-of-range", name, left_out)
     return rows.select("patient", "time", pl.lit(name).alias("variable"), pl.col("numeric_value").alias("value"))
 
 
@@ -175,10 +153,10 @@ def _during_stay() -> pl.Expr:
     return inside & (pl.col("end").is_null() | (pl.col("time") <= pl.col("end")))
 
 
-def _kept(rows: pl.DataFrame, condition: pl.Expr, what: str, name: str, journal: _Counts) -> pl.DataFrame:
+def _kept(rows: pl.DataFrame, condition: pl.Expr, what: str, name: str, left_out: LeftOut) -> pl.DataFrame:
     gone = rows.filter(~condition)
     who = gone.select(pl.coalesce("patient", pl.col("subject_id").cast(pl.String)))
-    journal.add(what, name, who.to_series().to_list())
+    left_out.add(what, name, who.to_series().to_list())
     return rows.filter(condition)
 
 
@@ -204,13 +182,13 @@ def _nothing_given(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _given(
-    events: pl.DataFrame, stays: pl.DataFrame, name: str, own: Given, spec: MedsSpec, journal: _Counts
+    events: pl.DataFrame, stays: pl.DataFrame, name: str, own: Given, spec: MedsSpec, left_out: LeftOut
 ) -> pl.DataFrame:
     timed = events.filter(pl.col("time").is_not_null())
     kinds = _nothing_given(events).schema
     if own.codes is not None:
         rows = _within_stays(_in_one_unit(timed.filter(selects(own.codes)), name, own), stays, spec)
-        rows = _kept(rows, _during_stay(), "outside-stay", name, journal)
+        rows = _kept(rows, _during_stay(), "outside-stay", name, left_out)
         rows = rows.with_columns(treatment=pl.lit(name), start="time", dose="numeric_value")
         return _shaped(rows, kinds)
     assert own.starts is not None
@@ -220,14 +198,14 @@ def _given(
     both = pl.concat([rates, timed.filter(selects(own.ends))], how="diagonal")
     stay_number = (spec.stay.number,) if spec.stay is not None and spec.stay.number is not None else ()
     paired = pair(both, own, stay_number)
-    journal.add("no-end", name, paired.without_end)
-    journal.add("no-start", name, paired.without_start)
+    left_out.add("no-end", name, paired.without_end)
+    left_out.add("no-start", name, paired.without_start)
     rows = _within_stays(paired.intervals.with_columns(time="start"), stays, spec)
     rows = rows.with_columns(pl.max_horizontal("start", "begin").alias("start"), pl.min_horizontal("stop", "end"))
     inside = pl.col("patient").is_not_null() & (pl.col("end").is_null() | (pl.col("start") <= pl.col("end")))
-    rows = _kept(rows, inside, "outside-stay", name, journal)
+    rows = _kept(rows, inside, "outside-stay", name, left_out)
     lasts = pl.col("stop").is_null() | (pl.col("stop") > pl.col("start"))
-    rows = _kept(rows, lasts, "no-length", name, journal)
+    rows = _kept(rows, lasts, "no-length", name, left_out)
     open_ones = rows.filter(pl.col("stop").is_null())
     closed = stacked(rows.filter(pl.col("stop").is_not_null()).with_columns(treatment=pl.lit(name)))
     return pl.concat([_shaped(closed, kinds), _shaped(open_ones.with_columns(treatment=pl.lit(name)), kinds)])
@@ -267,7 +245,7 @@ def _patterns(codes: tuple[str, ...]) -> list[str]:
 
 
 def _cohort(
-    observations: pl.DataFrame, treatments: pl.DataFrame, static: pl.DataFrame, spec: MedsSpec, journal: _Counts
+    observations: pl.DataFrame, treatments: pl.DataFrame, static: pl.DataFrame, spec: MedsSpec, left_out: LeftOut
 ) -> Cohort:
     named: dict[str, Any] = {
         "outcome": list(spec.outcome),
@@ -287,24 +265,4 @@ def _cohort(
         merge_within=spec.merge_within,
         **named,
     )
-    said = Journal()
-    for (what, name), patients in sorted(journal.of.items()):
-        said.unasked(_finding(what, name, patients))
-    return replace(cohort, repairs=(*said.findings, *cohort.repairs))
-
-
-def _finding(what: str, name: str, patients: list[Any]) -> Finding:
-    sentence, things = SAYINGS[what]
-    one = len(patients) == 1
-    words = {"lie": "lies", "have": "has", "come": "comes", "end": "ends", "last": "lasts", "begin": "begins"}
-    forms = {word: single if one else word for word, single in words.items()}
-    forms |= {"were": "was" if one else "were", "them": "it" if one else "them", "they": "it" if one else "they"}
-    message = sentence.format(n=counted(len(patients), things.removesuffix("s"), things), name=name, **forms)
-    return Finding(
-        f"meds-{what}",
-        "warning",
-        f"{message[:1].upper()}{message[1:]} ({name_patients(patients)})",
-        count=len(patients),
-        patients=tuple(dict.fromkeys(patients)),
-        columns=(name,) if name else (),
-    )
+    return replace(cohort, repairs=(*left_out.said(), *cohort.repairs))

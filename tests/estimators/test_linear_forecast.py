@@ -8,7 +8,7 @@ from small_models import fit_small, small_study, small_tecde
 
 import counterpath as cp
 from counterpath.cohort.cuts import events_until_and_from
-from counterpath.estimators.neural import with_unsure_start
+from counterpath.estimators.unsure_start import with_unsure_start
 from counterpath.predictive import Noise
 
 PLAN = cp.Plan.dose("radiotherapy", at=1.0) + cp.Plan.repeat("chemotherapy", every=1.0, times=3)

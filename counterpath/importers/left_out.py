@@ -1,0 +1,54 @@
+"""What was left out or changed on the way in: counted, and said in words that name the patients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from counterpath.cohort.findings import Finding, counted, name_patients
+from counterpath.cohort.journal import Journal
+
+SAYINGS = {
+    "outside-stay": ("{n} of {name} {lie} outside of any stay and {were} left out.", "records"),
+    "out-of-range": ("{n} of {name} {lie} outside of its range and {were} left out.", "values"),
+    "no-value": ("{n} of {name} {have} no number and {were} left out.", "records"),
+    "no-end": ("{n} of {name} {have} no end and {last} until the end of follow-up.", "starts"),
+    "no-start": ("{n} of {name} {come} without a start before {them} and {were} left out.", "ends"),
+    "no-length": ("{n} of {name} {end} when {they} {begin} and {were} left out.", "intervals"),
+    "no-outcome": ("{n} {have} no record of the outcome and {were} left out.", "patients"),
+}
+
+
+class LeftOut:
+    """Of whom, by what it was and by the variable or treatment."""
+
+    def __init__(self):
+        self._of: dict[tuple[str, str], list[Any]] = {}
+
+    def add(self, what: str, name: str, patients: list[Any]) -> None:
+        """One more of each of these patients, who may be there several times."""
+        if patients:
+            self._of.setdefault((what, name), []).extend(patients)
+
+    def said(self) -> list[Finding]:
+        """All of it, each with a warning."""
+        journal = Journal()
+        for (what, name), patients in sorted(self._of.items()):
+            journal.unasked(_finding(what, name, patients))
+        return journal.findings
+
+
+def _finding(what: str, name: str, patients: list[Any]) -> Finding:
+    sentence, things = SAYINGS[what]
+    one = len(patients) == 1
+    words = {"lie": "lies", "have": "has", "come": "comes", "end": "ends", "last": "lasts", "begin": "begins"}
+    forms = {word: single if one else word for word, single in words.items()}
+    forms |= {"were": "was" if one else "were", "them": "it" if one else "them", "they": "it" if one else "they"}
+    message = sentence.format(n=counted(len(patients), things.removesuffix("s"), things), name=name, **forms)
+    return Finding(
+        f"meds-{what}",
+        "warning",
+        f"{message[:1].upper()}{message[1:]} ({name_patients(patients)})",
+        count=len(patients),
+        patients=tuple(dict.fromkeys(patients)),
+        columns=(name,) if name else (),
+    )
