@@ -42,13 +42,14 @@ def test_the_history_has_a_row_per_epoch_and_posterior(mixture):
 
 
 def test_a_prediction_has_draws_of_all_posteriors(mixture):
-    means, _ = mixture.components(TODAY, cp.Plan.none(), np.array([1.0]), 6, 0)
+    inputs, _ = mixture._inputs(TODAY, cp.Plan.none().resolve(TODAY), np.ones((len(TODAY), 1)))
+    means, _ = mixture.posterior(6, 0).outcomes(inputs)
     alone = []
     for network in mixture.networks_:
         one = small_bncde(skewed=False)
         one.tabulation_, one.networks_ = mixture.tabulation_, (network,)
-        alone.append(one.components(TODAY, cp.Plan.none(), np.array([1.0]), 3, 0)[0])
-    apart = np.stack(alone)  # posteriors × draws × patients × horizons
+        alone.append(one.posterior(3, 0).outcomes(inputs)[0])
+    apart = np.stack(alone)  # posteriors × draws × patients × cuts × horizons × outcomes
     centre, own = apart.mean(axis=(0, 1)), apart.mean(axis=1, keepdims=True)
     apart = apart - own + centre + np.sqrt(2) * (own - centre)
     np.testing.assert_allclose(means, np.swapaxes(apart, 0, 1).reshape(means.shape), rtol=1e-5, atol=1e-6)
