@@ -226,6 +226,15 @@ def test_an_interval_without_an_end_lasts_until_follow_up_ends(write):
     assert cohort.treatments.filter(pl.col("treatment") == "drug").sort("start")["stop"].to_list() == [3.0, 10.0]
 
 
+def test_an_end_before_its_start_is_left_out(write):
+    rows = person() + stay()
+    early = row(1, 0.5, "DRUG//OFF", 4.0, unit="mg", stay=7, order=71)
+    rows = [*rows[:3], early, *(own for own in rows[3:] if own[2:3] + own[6:] != ("DRUG//OFF", 71))]
+    with pytest.warns(cp.CohortWarning):
+        cohort = read(write(rows))
+    assert [(repair.code, repair.count) for repair in cohort.repairs] == [("meds-no-end", 1), ("meds-no-start", 1)]
+
+
 # The public demo of MIMIC-IV
 
 
