@@ -2,7 +2,7 @@
 
     python -m bench.effects MODEL.safetensors      docs/results/effects.json and its page
 
-The model is one that `bench.engine_table` has kept. Two comparisons: chemotherapy every other day against nothing,
+The model is one that `bench.engine_table` keeps. Two comparisons: chemotherapy every other day against nothing,
 where everybody gains, and against radiotherapy as often, where some gain and some lose.
 """
 
@@ -17,11 +17,11 @@ import typer
 
 import counterpath as cp
 from bench.engine_speed import markdown
-from bench.engine_table import CUT_DAYS, world
 from bench.provenance import RESULTS, provenance, write_result
 from counterpath.experiments.expected_effects import COMPARED, DRAWS, ORACLE_DRAWS, oracle_draws, rms
+from counterpath.experiments.worlds import CUT_DAYS, RANDOMISED
 
-TEST, TEST_SEED = 500, 61_000  # 60,000 has judged an earlier state of the model
+TEST, TEST_SEED = 500, 62_000  # 60,000 and 61,000 have judged earlier states of the model
 HORIZONS = np.arange(2.0, 6.0)
 BENEFIT_BINS = np.array([0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0])
 
@@ -32,7 +32,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def main(model: Path, patients: int = TEST, to: Path = RESULTS) -> None:
     """Measure and write the page."""
     record = provenance(f"python -m bench.effects {model.name}")
-    test = world("randomised", patients, TEST_SEED)
+    test = RANDOMISED.simulate(patients, TEST_SEED)
     today, fitted = test.cohort.until(CUT_DAYS), cp.load(model)
     oracle = cp.Oracle(test.truth.settings, workers=os.cpu_count() or 1).fit(today)
     content = record | {"patients": patients}

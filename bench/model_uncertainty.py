@@ -1,7 +1,7 @@
 """Does the model know what it does not know? Its spread beside its true error, as the oracle tells it.
 
     python -m bench.model_uncertainty fit PATIENTS          one fit of BNCDE(), and its errors
-    python -m bench.model_uncertainty judge MODEL PATIENTS  the errors of a BNCDE.large() that bench.engine_table kept
+    python -m bench.model_uncertainty judge MODEL PATIENTS  the errors of a BNCDE.large() that bench.engine_table keeps
     python -m bench.model_uncertainty page                  docs/results/model-uncertainty.json and its page
 
 Error and spread are of the mean on the model's scale: error against the oracle's mean, spread over draws of the
@@ -22,11 +22,12 @@ import typer
 from scipy.stats import spearmanr
 
 import counterpath as cp
-from bench.engine_table import CUT_DAYS, HORIZONS, world
 from bench.provenance import last_result, provenance, write_result
 from counterpath.experiments.expected_effects import rms
+from counterpath.experiments.worlds import CUT_DAYS, RANDOMISED
 
-TRAIN_SEED, VALIDATION_SEED, TEST_SEED = 40_000, 45_000, 50_000
+HORIZONS = np.arange(1.0, 6.0)
+TRAIN_SEED, VALIDATION_SEED, TEST_SEED = 40_000, 45_000, 51_000  # 50,000 has judged earlier states
 TEST = 500
 UNSEEN_GAMMA = 8.0
 DRAWS, ORACLE_DRAWS = 100, 1_000
@@ -38,7 +39,7 @@ Folder = typer.Option(Path("model-uncertainty"), "--to")
 
 def situations() -> dict[str, tuple[Any, cp.Plan, Any]]:
     """Histories, plan and world of each."""
-    usual = world("randomised", TEST, TEST_SEED)
+    usual = RANDOMISED.simulate(TEST, TEST_SEED)
     rare = cp.simulate_tumor_growth(TEST, seed=TEST_SEED, observation_gamma=UNSEEN_GAMMA)
     both = cp.Plan.repeat("chemotherapy", every=1.0, times=5) + cp.Plan.repeat("radiotherapy", every=1.0, times=5)
     today = usual.cohort.until(CUT_DAYS)
@@ -54,8 +55,8 @@ def situations() -> dict[str, tuple[Any, cp.Plan, Any]]:
 def fit(patients: int, folder: Path = Folder) -> None:
     """Train on so many patients and measure."""
     record = provenance(f"python -m bench.model_uncertainty fit {patients}")
-    train = world("randomised", patients, TRAIN_SEED).cohort
-    validation = world("randomised", max(patients // 10, 50), VALIDATION_SEED).cohort
+    train = RANDOMISED.simulate(patients, TRAIN_SEED).cohort
+    validation = RANDOMISED.simulate(max(patients // 10, 50), VALIDATION_SEED).cohort
     model = cp.BNCDE(5.0).fit(train, validation)
     write_cell(record | {"patients": patients, "model": "BNCDE"} | measure(model), folder)
 

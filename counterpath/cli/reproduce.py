@@ -20,6 +20,8 @@ def reproduce(
     ] = "laptop",
     seeds: Annotated[str | None, typer.Option(help="Training seeds, such as 0,1. Default: all of the scale.")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated. Default: all.")] = None,
+    world: Annotated[list[str] | None, typer.Option(help="Likewise, of `arms`, `randomised`, …")] = None,
+    horizons: Annotated[str | None, typer.Option(help="Only these days ahead, such as 1,3. Default: all.")] = None,
     to: Annotated[Path | None, typer.Option(help="Folder of the results. Default: reproduced/SCALE.")] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -41,9 +43,12 @@ def reproduce(
         from counterpath.experiments import reproduce as run
 
         asked = None if seeds is None else [int(seed) for seed in read_numbers(seeds, "--seeds")]
+        days = () if horizons is None else read_numbers(horizons, "--horizons")
         options = [
             *(["--seeds", seeds] if seeds else []),
+            *(["--horizons", horizons] if horizons else []),
             *(part for name in model or [] for part in ("--model", name)),
+            *(part for name in world or [] for part in ("--world", name)),
         ]
         command = ["counterpath", "reproduce", *experiments, "--scale", scale, *options]
         folder = Path("reproduced") / scale if to is None else to
@@ -52,6 +57,8 @@ def reproduce(
             scale=scale,
             seeds=asked,
             models=model or (),
+            worlds=world or (),
+            horizons=days,
             folder=folder,
             command=shlex.join(command),
             say=voice.say,

@@ -67,9 +67,14 @@ def _widths(judged: Judged, horizon: float) -> np.ndarray:
 
 
 def closeness(judged: Judged, horizon: float) -> Found:
-    """CRPS, in standard deviations of the volume, and beside the oracle's on the same patients."""
-    crps = judged.said().crps[:, judged.horizons.index(horizon)]
-    figures = {"CRPS": float(crps.mean()) / usual_volume(judged.world, judged.scale)}
+    """CRPS, in standard deviations of the volume and beside the oracle's; and whether a forecast leaves all bounds."""
+    said, at = judged.said(), judged.horizons.index(horizon)
+    crps, largest = said.crps[:, at], float(judged.outcomes()[:, at].max())
+    figures = {
+        "CRPS": float(crps.mean()) / usual_volume(judged.world, judged.scale),
+        "largest mean ÷ largest outcome": float(said.mean[:, at].max()) / largest,
+        "largest median ÷ largest outcome": float(said.median[:, at].max()) / largest,
+    }
     if judged.oracle is not None:
         ratio = paired_ratio(crps, judged.oracle.said().crps[:, HORIZONS.index(horizon)])
         figures |= {

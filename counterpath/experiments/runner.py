@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -51,6 +52,8 @@ class Reproduction:
         scale: How much work.
         seeds: Training seeds.
         models: Only these; none for all.
+        worlds: Likewise.
+        days: Likewise, of the horizons.
         folder: Where results are written; files of the work go into its folder `work`.
         command: That asked for it.
         say: Called with what is being done.
@@ -61,6 +64,8 @@ class Reproduction:
     scale: Scale
     seeds: tuple[int, ...]
     models: tuple[str, ...]
+    worlds: tuple[str, ...]
+    days: tuple[float, ...]
     folder: Path
     command: str
     say: Say
@@ -81,6 +86,7 @@ class Reproduction:
             (experiment.name, world.name, model, horizon, seed)
             for experiment in self.experiments
             for world in experiment.worlds
+            if not self.worlds or world.name in self.worlds
             for model in (ORACLE, *experiment.models)
             if not self.models or model in self.models
             if model != ORACLE or "runtime" not in experiment.measures
@@ -90,7 +96,7 @@ class Reproduction:
 
     def horizons(self, experiment: Experiment) -> tuple[float, ...]:
         """Days ahead, at this scale."""
-        return experiment.horizons[-self.scale.horizons :]
+        return tuple(days for days in experiment.horizons[-self.scale.horizons :] if not self.days or days in self.days)
 
     def run(self) -> None:
         """Make what is missing."""
@@ -181,6 +187,8 @@ def reproduce(
     scale: str = "laptop",
     seeds: Sequence[int] | None = None,
     models: Sequence[str] = (),
+    worlds: Sequence[str] = (),
+    horizons: Sequence[float] = (),
     folder: Path,
     command: str = "",
     say: Say = print,
@@ -193,6 +201,8 @@ def reproduce(
         scale: `paper`, `laptop` or `smoke`.
         seeds: Of training; default: as many as the scale has.
         models: Only these; default: all.
+        worlds: Likewise.
+        horizons: Likewise, in days.
         folder: Where results are, or will be.
         command: That is recorded with them.
         say: Called with what is being done.
@@ -203,14 +213,24 @@ def reproduce(
     chosen = EXPERIMENTS if "all" in names else {name: _experiment(name) for name in names}
     if scale not in SCALES:
         raise ReproductionError(f"There is no scale {scale!r}. Choose one of {', '.join(SCALES)}.")
-    known = {ORACLE, *RECIPES}
-    for model in models:
-        if model not in known:
-            raise ReproductionError(f"There is no model {model!r}. {did_you_mean(model, sorted(known))}")
+    _check("model", models, {ORACLE, *RECIPES})
+    _check("world", worlds, {world.name for experiment in chosen.values() for world in experiment.worlds})
+    _check("horizon", horizons, {days for experiment in chosen.values() for days in experiment.horizons})
     own = SCALES[scale]
     asked = own.seeds if seeds is None else tuple(seeds)
     with _programs(quick=own.means_nothing):
-        Reproduction(tuple(chosen.values()), own, asked, tuple(models), folder, command, say, progress).run()
+        Reproduction(
+            tuple(chosen.values()),
+            own,
+            asked,
+            tuple(models),
+            tuple(worlds),
+            tuple(horizons),
+            folder,
+            command,
+            say,
+            progress,
+        ).run()
     return write_pages(folder, own)
 
 
@@ -223,6 +243,13 @@ def _programs(*, quick: bool) -> Iterator[None]:
         yield
     finally:
         jax.config.update("jax_disable_most_optimizations", before)
+
+
+def _check(what: str, asked: Sequence[Any], known: Collection[Any]) -> None:
+    for one in asked:
+        if one not in known:
+            options = sorted(str(other) for other in known)
+            raise ReproductionError(f"There is no {what} {str(one)!r} here. {did_you_mean(str(one), options)}")
 
 
 def _experiment(name: str) -> Experiment:

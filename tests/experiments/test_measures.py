@@ -46,6 +46,15 @@ def test_beside_itself_the_oracle_has_ratios_of_one(as_oracle):
         assert measures.outcome_uncertainty(as_oracle, horizon).figures["Spearman, volume − oracle"] == 0.0
 
 
+def test_a_forecast_that_leaves_all_bounds_is_seen(oracle):
+    mean = oracle.said().mean.copy()
+    mean[3, 1] = 7.0 * oracle.outcomes()[:, 1].max()  # one patient, at two days
+    assert measures.closeness(told(oracle, mean=mean), 1.0).figures["largest mean ÷ largest outcome"] < 2.0
+    assert measures.closeness(told(oracle, mean=mean), 2.0).figures["largest mean ÷ largest outcome"] == pytest.approx(
+        7.0
+    )
+
+
 def test_coverage_is_the_share_inside(oracle):
     outcome = oracle.outcomes()
     ends = np.stack([outcome] * len(LEVELS))

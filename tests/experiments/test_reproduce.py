@@ -59,12 +59,23 @@ def test_a_run_goes_on_where_it_was(tmp_path):
     assert (tmp_path / "sharpness.json").read_bytes() == before
 
 
+def test_a_part_is_asked_for_by_world_and_horizon(tmp_path):
+    asked = ["--scale", "smoke", "--model", "LastValue", "--world", "randomised", "--horizons", "5", "--json"]
+    result = run("reproduce", "continuous-time", *asked, "--to", tmp_path)
+    assert result.exit_code == 0, result.stderr
+    content = json.loads((tmp_path / "continuous-time.json").read_text())
+    assert [(cell["world"], cell["horizon"]) for cell in content["cells"]] == [("randomised", 5.0)]
+    assert content["records"][0]["command"].endswith("--horizons 5 --model LastValue --world randomised")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["sharpnes"], "There is no experiment 'sharpnes'. Did you mean"),
         (["sharpness", "--scale", "huge"], "There is no scale 'huge'. Choose one of paper, laptop, smoke."),
-        (["sharpness", "--model", "TE-CDE"], "There is no model 'TE-CDE'. Did you mean"),
+        (["sharpness", "--model", "TE-CDE"], "There is no model 'TE-CDE' here. Did you mean"),
+        (["sharpness", "--world", "randomised"], "There is no world 'randomised' here. There is 'arms'."),
+        (["sharpness", "--horizons", "5"], "There is no horizon '5.0' here. Did you mean"),
     ],
 )
 def test_what_does_not_exist_is_named(arguments, message, tmp_path):
