@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from counterpath.estimators import BNCDE, TECDE, DeepEnsemble, LastValue, ModelFileError, Oracle, load
     from counterpath.figures import draw_patients
-    from counterpath.importers import MedsSpec, read_meds
+    from counterpath.importers import MedsSpec, read_meds, read_mimic_extract
     from counterpath.predictive import UnsupportedPlanWarning
     from counterpath.report import write_report
     from counterpath.simulators import load_tumor_growth, simulate_tumor_growth
@@ -53,6 +53,7 @@ _HOMES = {
     "load_tumor_growth": "simulators",
     "read_cohort": "cohort",
     "read_meds": "importers",
+    "read_mimic_extract": "importers",
     "simulate_tumor_growth": "simulators",
     "write_report": "report",
 }
@@ -81,6 +82,7 @@ __all__ = [
     "load_tumor_growth",
     "read_cohort",
     "read_meds",
+    "read_mimic_extract",
     "simulate_tumor_growth",
     "write_report",
 ]

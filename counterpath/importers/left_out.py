@@ -19,9 +19,14 @@ SAYINGS = {
 
 
 class LeftOut:
-    """Of whom, by what it was and by the variable or treatment."""
+    """Of whom, by what it was and by the variable or treatment.
 
-    def __init__(self):
+    Attributes:
+        source: Format of the records, at the beginning of the codes of findings.
+    """
+
+    def __init__(self, source: str):
+        self.source = source
         self._of: dict[tuple[str, str], list[Any]] = {}
 
     def add(self, what: str, name: str, patients: list[Any]) -> None:
@@ -33,19 +38,19 @@ class LeftOut:
         """All of it, each with a warning."""
         journal = Journal()
         for (what, name), patients in sorted(self._of.items()):
-            journal.unasked(_finding(what, name, patients))
+            journal.unasked(_finding(f"{self.source}-{what}", SAYINGS[what], name, patients))
         return journal.findings
 
 
-def _finding(what: str, name: str, patients: list[Any]) -> Finding:
-    sentence, things = SAYINGS[what]
+def _finding(code: str, saying: tuple[str, str], name: str, patients: list[Any]) -> Finding:
+    sentence, things = saying
     one = len(patients) == 1
     words = {"lie": "lies", "have": "has", "come": "comes", "end": "ends", "last": "lasts", "begin": "begins"}
     forms = {word: single if one else word for word, single in words.items()}
     forms |= {"were": "was" if one else "were", "them": "it" if one else "them", "they": "it" if one else "they"}
     message = sentence.format(n=counted(len(patients), things.removesuffix("s"), things), name=name, **forms)
     return Finding(
-        f"meds-{what}",
+        code,
         "warning",
         f"{message[:1].upper()}{message[1:]} ({name_patients(patients)})",
         count=len(patients),

@@ -43,7 +43,7 @@ def read_meds(
     """
     chosen, folder = read_spec(spec), Path(folder)
     subjects = None if split is None else split_subjects(folder, split)
-    paths, left_out, parts = find_shards(folder), LeftOut(), []
+    paths, left_out, parts = find_shards(folder), LeftOut("meds"), []
     shards = read_shards(paths, chosen, subjects)
     quiet = Console(stderr=True, quiet=not progress)
     for _, events in track(shards, "Reading MEDS", total=len(paths), console=quiet, transient=True):
