@@ -2,10 +2,11 @@
 
     python -m bench.model_uncertainty fit PATIENTS          one fit of BNCDE(), and its errors
     python -m bench.model_uncertainty judge MODEL PATIENTS  the errors of a BNCDE.large() that bench.engine_table keeps
+    python -m bench.model_uncertainty untrained PATIENTS    the spread before anything is learned (or with --large)
     python -m bench.model_uncertainty page                  docs/results/model-uncertainty.json and its page
 
 Error and spread are of the mean on the model's scale: error against the oracle's mean, spread over draws of the
-weights. They are measured where the model has learned (other patients, plans as given), for a plan that nobody got
+model. They are measured where the model has learned (other patients, plans as given), for a plan that nobody got
 (both treatments every day), and for histories that nobody had (visits that almost only large tumours get).
 """
 
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from scipy.stats import spearmanr
 import counterpath as cp
 from bench.provenance import last_result, provenance, write_result
 from counterpath.experiments.expected_effects import rms
+from counterpath.experiments.scales import SCALES
 from counterpath.experiments.worlds import CUT_DAYS, RANDOMISED
 
 HORIZONS = np.arange(1.0, 6.0)
@@ -69,9 +70,7 @@ def judge(model: Path, patients: int, folder: Path = Folder) -> None:
 
 
 def measure(model: Any) -> dict[str, Any]:
-    """Errors and spreads in every situation, beside those of the same networks before training."""
-    untrained = copy(model)
-    untrained.networks_ = tuple(model.new_network(model.tabulation_, seed) for seed in model.network_seeds)
+    """Errors and spreads in every situation."""
     variable = model.tabulation_.scaler.variables[0]
     rows, errors, spreads = {}, [], []
     for name, (today, plan, settings) in situations().items():
@@ -80,29 +79,38 @@ def measure(model: Any) -> dict[str, Any]:
         best = variable.forward(drawn).mean(axis=0)
         means, _ = model.components(today, plan, HORIZONS, DRAWS, 0)
         error, spread = means.mean(axis=0) - best, means.std(axis=0, ddof=1)
-        start = spread_of_weights(untrained, today, plan)
         rows[name] = {
             "error": rms(error),
             "spread": rms(spread),
-            "untrained_spread": rms(start),
+            "error_over_spread": rms(error) / rms(spread),
             "error_over_spread_by_horizon": [rms(error[:, i]) / rms(spread[:, i]) for i in range(len(HORIZONS))],
         }
         errors.append(np.abs(error).ravel())
         spreads.append(spread.ravel())
-    usual = rows[SITUATIONS[0]]
-    for row in rows.values():
-        for key in ("error", "spread", "untrained_spread"):
-            row[f"{key}_over_usual"] = row[key] / usual[key]
-        row["error_over_spread"] = row["error"] / row["spread"]
     ranks = spearmanr(np.concatenate(errors), np.concatenate(spreads)).statistic
     return {"situations": rows, "rank_correlation_of_error_and_spread": float(ranks)}
 
 
-def spread_of_weights(model: Any, today: cp.Cohort, plan: cp.Plan) -> np.ndarray:
-    """Without what is not known of a patient's linear response, which has been learned before any network."""
-    inputs, begin = model._inputs(today, plan.resolve(today), np.tile(HORIZONS, (len(today), 1)))
-    centres, _ = model.posterior(DRAWS, 0).outcomes(inputs)
-    return begin.units[:, 0, :, 0] * centres[:, :, 0, :, 0].std(axis=0, ddof=1)
+@app.command()
+def untrained(patients: int, large: bool = False, folder: Path = Folder) -> None:
+    """The spread of a network that has learned nothing, and corrects no linear response, which would have."""
+    train = RANDOMISED.train(SCALES["paper"], 0) if large else RANDOMISED.simulate(patients, TRAIN_SEED).cohort
+    made = cp.BNCDE.large if large else cp.BNCDE
+    model = before_training(made(5.0, linear_response=False), train)
+    spreads = {}
+    for name, (today, plan, _) in situations().items():
+        means, _ = model.components(today, plan, HORIZONS, DRAWS, 0)
+        spreads[name] = rms(means.std(axis=0, ddof=1))
+    asked = f"untrained {patients}{' --large' if large else ''}"
+    named = {"patients": patients, "model": f"untrained {'BNCDE.large' if large else 'BNCDE'}", "spreads": spreads}
+    write_cell(provenance(f"python -m bench.model_uncertainty {asked}") | named, folder)
+
+
+def before_training(model: Any, train: cp.Cohort) -> Any:
+    """Scales of these patients, and weights as they begin."""
+    model.tabulation_ = model.new_tabulation(train)
+    model.networks_ = tuple(model.new_network(model.tabulation_, seed) for seed in model.network_seeds)
+    return model
 
 
 def write_cell(content: dict[str, Any], folder: Path) -> None:
@@ -115,23 +123,26 @@ def write_cell(content: dict[str, Any], folder: Path) -> None:
 def page_of(cells: list[dict[str, Any]]) -> str:
     parts = [
         "# Does the model know what it does not know?\n\n"
-        "Error is that of the model's mean against the oracle's, spread that of the mean over draws of the weights, "
+        "Error is that of the model's mean against the oracle's, spread that of the mean over draws of the model, "
         "both as root mean squares on the model's scale over Δ = 1…5. Their ratio is 1 for a model that knows itself. "
         "Unseen plan: both treatments every day. Unseen histories: visits that almost only large tumours get. The "
-        "columns with × are relative to patients and plans as in training; an untrained network shows how much of the "
-        "growth is mere distance from the data.\n\n"
+        "columns with × are relative to patients and plans as in training; a network that has learned nothing, and "
+        "corrects no linear response, shows how much of the growth is mere distance from the data.\n\n"
         "| model | patients | situation | error | spread | error ÷ spread | error × | spread × | untrained spread × |\n"
         "|---|---|---|---|---|---|---|---|---|\n"
     ]
-    for cell in cells:
+    trained = [cell for cell in cells if not cell["model"].startswith("untrained")]
+    begun = {(cell["model"], cell["patients"]): cell["spreads"] for cell in cells if cell not in trained}
+    for cell in trained:
+        usual, start = cell["situations"][SITUATIONS[0]], begun[f"untrained {cell['model']}", cell["patients"]]
         for name, row in cell["situations"].items():
             parts.append(
                 f"| {cell['model']} | {cell['patients']:,} | {name} | {row['error']:.4f} | {row['spread']:.4f} "
-                f"| {row['error_over_spread']:.2f} | {row['error_over_usual']:.1f} | {row['spread_over_usual']:.1f} "
-                f"| {row['untrained_spread_over_usual']:.1f} |\n"
+                f"| {row['error_over_spread']:.2f} | {row['error'] / usual['error']:.1f} "
+                f"| {row['spread'] / usual['spread']:.1f} | {start[name] / start[SITUATIONS[0]]:.1f} |\n"
             )
     ranks = "; ".join(
-        f"{c['model']}, {c['patients']:,}: {c['rank_correlation_of_error_and_spread']:.2f}" for c in cells
+        f"{c['model']}, {c['patients']:,}: {c['rank_correlation_of_error_and_spread']:.2f}" for c in trained
     )
     parts.append(f"\nRank correlation of error and spread over all situations: {ranks}.\n")
     return "".join(parts)

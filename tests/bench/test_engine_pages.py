@@ -3,9 +3,12 @@
 import json
 
 import pytest
+from small_models import small_bncde
 
+import counterpath as cp
 from bench import engine_table, model_uncertainty
 from counterpath.experiments.cells import Cell
+from counterpath.experiments.worlds import RANDOMISED
 
 FIGURES = {
     "CRPS ÷ oracle": 1.02,
@@ -66,3 +69,22 @@ def test_situations_differ_where_they_say():
     assert today is same
     assert both.resolve(today).rows == 10 * len(today) != observed.resolve(today).rows
     assert rare.records.rows < 0.6 * today.records.rows
+
+
+@pytest.mark.slow  # it is compiled
+def test_a_network_that_has_learned_nothing_still_answers():
+    train = RANDOMISED.simulate(20, 1).cohort
+    model = model_uncertainty.before_training(small_bncde(linear_response=False), train)
+    means, _ = model.components(train.until(50.0), cp.Plan.none(), model_uncertainty.HORIZONS[:1], 8, 0)
+    assert means.std(axis=0).max() > 0
+
+
+def test_growth_of_the_spread_stands_beside_that_of_an_untrained_network():
+    row = {"error": 0.02, "spread": 0.01, "error_over_spread": 2.0}
+    far = {"error": 0.2, "spread": 0.08, "error_over_spread": 2.5}
+    rows = dict(zip(model_uncertainty.SITUATIONS, (row, far, far), strict=True))
+    spreads = dict(zip(model_uncertainty.SITUATIONS, (0.03, 0.06, 0.03), strict=True))
+    trained = {"model": "BNCDE", "patients": 300, "situations": rows, "rank_correlation_of_error_and_spread": 0.9}
+    text = model_uncertainty.page_of([trained, {"model": "untrained BNCDE", "patients": 300, "spreads": spreads}])
+    assert "| BNCDE | 300 | unseen plan | 0.2000 | 0.0800 | 2.50 | 10.0 | 8.0 | 2.0 |" in text
+    assert text.endswith("BNCDE, 300: 0.90.\n")
