@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from counterpath.importers import MedsSpec, read_meds, read_mimic_extract
     from counterpath.predictive import UnsupportedPlanWarning
     from counterpath.report import write_report
-    from counterpath.simulators import load_tumor_growth, simulate_tumor_growth
+    from counterpath.simulators import load_tumor_growth, simulate_semi_synthetic, simulate_tumor_growth
 
 _HOMES = {
     "BNCDE": "estimators",
@@ -54,6 +54,7 @@ _HOMES = {
     "read_cohort": "cohort",
     "read_meds": "importers",
     "read_mimic_extract": "importers",
+    "simulate_semi_synthetic": "simulators",
     "simulate_tumor_growth": "simulators",
     "write_report": "report",
 }
@@ -83,6 +84,7 @@ __all__ = [
     "read_cohort",
     "read_meds",
     "read_mimic_extract",
+    "simulate_semi_synthetic",
     "simulate_tumor_growth",
     "write_report",
 ]

@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import pandas as pd
 
+from counterpath.importers.mimic_extract import COVARIATES
+
 STAY = ["subject_id", "hadm_id", "icustay_id"]
 VARIABLES = ["diastolic blood pressure", "heart rate"]
 LEVELS = ["LEVEL2", "Aggregation Function"]
@@ -24,6 +26,22 @@ def tables(stays=((1, 10, 100, 4), (2, 20, 200, 3))):
     ).head(len(stays))
     people.index = pd.MultiIndex.from_tuples([stay[:3] for stay in stays], names=STAY)
     return {"vitals_labs_mean": means, "interventions": given, "patients": people}
+
+
+def long_stays(stays=12, hours=40, seed=0):
+    """The paper's variables, each seen in every third hour."""
+    rng = np.random.default_rng(seed)
+    content = tables([(number, number, number, hours) for number in range(1, stays + 1)])
+    means = content["vitals_labs_mean"]
+    names = ["diastolic blood pressure", *COVARIATES]
+    values = np.where(
+        rng.random((len(means), len(names))) < 1 / 3, rng.normal(70.0, 5.0, (len(means), len(names))), np.nan
+    )
+    columns = pd.MultiIndex.from_tuples([(name, "mean") for name in names], names=LEVELS)
+    content["vitals_labs_mean"] = pd.DataFrame(values, index=means.index, columns=columns)
+    content["interventions"]["vaso"] = (rng.random(len(means)) < 0.3).astype(int)
+    content["interventions"]["vent"] = (rng.random(len(means)) < 0.3).astype(int)
+    return content
 
 
 def write(path, content):

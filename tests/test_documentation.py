@@ -2,16 +2,21 @@
 
 import os
 import re
+import shlex
 from pathlib import Path
 
 import matplotlib as mpl
 import pytest
+import small_mimic_extract
+from shell import run
 
 from counterpath.training import TrainingSettings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMANDS = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+DATA = Path(os.environ.get("COUNTERPATH_DATA", "there is none"))
 
 
 TRAINS = {
@@ -34,11 +39,36 @@ def test_the_code_on_the_page_runs(page, tmp_path, monkeypatch):
     # A reader trains for minutes; that the code runs is seen in two epochs.
     monkeypatch.setattr(TrainingSettings, "epochs_for", lambda *_: 2)
     mpl.use("agg")
+    if "all_hourly_data.h5" in page.read_text():
+        small_mimic_extract.write(tmp_path / "all_hourly_data.h5", small_mimic_extract.long_stays())
     namespace: dict[str, object] = {}
     blocks = BLOCK.findall(page.read_text())
     for block in blocks:
         exec(compile(block, str(page), "exec"), namespace)
     assert blocks
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.skipif(not DATA.exists(), reason="COUNTERPATH_DATA names no folder with real data")
+@pytest.mark.filterwarnings("ignore::counterpath.CohortWarning", "ignore::counterpath.CounterpathWarning")
+@pytest.mark.parametrize(
+    ("page", "source", "called"),
+    [
+        ("meds.md", "mimic-iv-demo-meds", "mimic-iv-meds"),
+        ("mimic-extract.md", "all_hourly_data_mimic3demo.h5", "all_hourly_data.h5"),
+    ],
+)
+def test_the_commands_lead_from_a_file_to_a_report(page, source, called, tmp_path, monkeypatch):
+    """With real records, as a reader would type them; two epochs are enough to see that they run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(TrainingSettings, "epochs_for", lambda *_: 2)
+    Path(called).symlink_to((DATA / source).resolve())
+    (block,) = COMMANDS.findall((ROOT / "docs" / "how-to" / page).read_text())
+    for line in block.splitlines():
+        result = run(*shlex.split(line)[1:])
+        assert result.exit_code == 0, f"{line}\n{result.stderr}"
+    assert "<html" in Path("model.html").read_text()[:2_000].lower()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -1,6 +1,15 @@
 """Worlds with known counterfactuals: patients whose other futures can be looked up."""
 
+from counterpath.simulators.semi_synthetic import SemiSynthetic, SemiSyntheticTruth, simulate_semi_synthetic
 from counterpath.simulators.tumor_growth import TumorSimulation, load_tumor_growth, simulate_tumor_growth
 from counterpath.simulators.tumor_truth import TumorTruth
 
-__all__ = ["TumorSimulation", "TumorTruth", "load_tumor_growth", "simulate_tumor_growth"]
+__all__ = [
+    "SemiSynthetic",
+    "SemiSyntheticTruth",
+    "TumorSimulation",
+    "TumorTruth",
+    "load_tumor_growth",
+    "simulate_semi_synthetic",
+    "simulate_tumor_growth",
+]
