@@ -92,8 +92,9 @@ def page_of(content: dict[str, Any]) -> str:
         "# How close the models come\n\n"
         f"{PAPER.train:,} training patients, {PAPER.validation:,} for stopping, {PAPER.test:,} test patients known up "
         f"to day {CUT_DAYS:g} under what was really given; every patient counts, seen on that day or not. Means over "
-        "fits on patients of their own, as many as the brackets say, at 1, 2, 3, 4 and 5 days. One fit serves all of "
-        "them (`BNCDE.paper`: one for each, from records up to that day, since it learns from the last cut of each "
+        "fits on patients of their own, as many as the brackets say (and on what, where it was another run), at 1, 2, "
+        "3, 4 and 5 days. One fit serves all of them (`BNCDE.paper`: Δ = 1 only, from records up to that day, since it "
+        "learns from the last cut of each "
         "patient alone). CRPS and width are divided by the oracle's, which knows the simulator. The last column is the "
         "largest expected volume of any patient beside the largest outcome: forecasts stay finite and sane.\n\n"
         f"One fit of `BNCDE.large()` that had the device to itself took **{alone['fit_seconds']:.0f} s** from a cohort "
@@ -110,17 +111,24 @@ def page_of(content: dict[str, Any]) -> str:
             )
         for row in rows:
             entries = [", ".join(form.format(v) for v in row[name].values()) or "–" for name, form in COLUMNS.items()]
-            parts.append(f"| {row['model']} ({row['fits']}) | {' | '.join(entries)} |\n")
+            about = f"; {row['about']}" if "about" in row else ""
+            parts.append(f"| {row['model']} ({row['fits']}{about}) | {' | '.join(entries)} |\n")
     return "".join(parts)
 
 
 @app.command()
 def page(folder: Path = Folder, results: Path = RESULTS) -> None:
-    """The page, from the cells of the experiment and the fit that is there, or that of the last page."""
+    """The page, from the cells of the experiment and the fit that is there, or that of the last page.
+
+    A row of the last page that says what it is about, an earlier run, stays until there are cells in its place.
+    """
     cells = [c for c in read_cells(results / "paper", PAPER.name).values() if c.experiment == "continuous-time"]
     timed = folder / "fit.json"
-    alone = json.loads(timed.read_text(encoding="utf-8")) if timed.exists() else last_result("engine", results)["fit"]
-    content = {"fit": alone, "rows": rows_of(cells)}
+    last, rows = last_result("engine", results), rows_of(cells)
+    alone = json.loads(timed.read_text(encoding="utf-8")) if timed.exists() else last["fit"]
+    made = {(row["world"], row["model"]) for row in rows}
+    rows += [row for row in last["rows"] if "about" in row and (row["world"], row["model"]) not in made]
+    content = {"fit": alone, "rows": rows}
     write_result("engine", content, page_of(content), results)
 
 

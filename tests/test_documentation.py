@@ -51,7 +51,7 @@ def test_the_code_on_the_page_runs(page, tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.skipif(not DATA.exists(), reason="COUNTERPATH_DATA names no folder with real data")
-@pytest.mark.filterwarnings("ignore::counterpath.CohortWarning", "ignore::counterpath.CounterpathWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("page", "source", "called"),
     [
@@ -68,7 +68,7 @@ def test_the_commands_lead_from_a_file_to_a_report(page, source, called, tmp_pat
     for line in block.splitlines():
         result = run(*shlex.split(line)[1:])
         assert result.exit_code == 0, f"{line}\n{result.stderr}"
-    assert "<html" in Path("model.html").read_text()[:2_000].lower()
+    assert "<html" in Path("report.html").read_text()[:2_000].lower()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -58,10 +58,15 @@ def test_the_page_keeps_the_last_fit_where_there_is_no_new_one(tmp_path):
     results = tmp_path / "results"
     (results / "paper" / "work" / "cells").mkdir(parents=True)
     cell().write(results / "paper" / "work" / "cells")
-    (results / "engine.json").write_text(json.dumps({"fit": ALONE, "rows": []}))
+    earlier = {"world": "arms", "fits": 1, "about": "an earlier run", **{name: {"1": 3.0} for name in FIGURES}}
+    rows = [earlier | {"model": "BNCDE"}, earlier | {"model": "BNCDE.paper"}]
+    (results / "engine.json").write_text(json.dumps({"fit": ALONE, "rows": rows}))
     engine_table.page(tmp_path / "nothing", results)
     assert json.loads((results / "engine.json").read_text())["fit"] == ALONE
-    assert "| BNCDE (1) |" in (results / "engine.md").read_text()
+    text = (results / "engine.md").read_text()
+    assert "| BNCDE (1) | 1.02 |" in text
+    assert "| BNCDE.paper (1; an earlier run) | 3.00 |" in text
+    assert "| BNCDE (1; an earlier run) |" not in text
 
 
 def test_situations_differ_where_they_say():
