@@ -117,13 +117,14 @@ def _tables(path: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     with store, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about how old versions of pandas wrote the file
         keys = [key.removeprefix("/") for key in store.keys() if key.count("/") == 1]  # noqa: SIM118
-        means = next((key for key in ("vitals_labs_mean", "vitals_labs") if key in keys), None)
-        for key in (means or "vitals_labs_mean", "interventions", "patients"):
+        means = "vitals_labs" if "vitals_labs" in keys and "vitals_labs_mean" not in keys else "vitals_labs_mean"
+        for key in (means, "interventions", "patients"):
             if key not in keys:
                 raise CohortError(
                     _unknown(path, f"no table {key!r}, but {', '.join(map(repr, keys)) or 'none at all'}")
                 )
-        measured, given, people = (store[key] for key in (means, "interventions", "patients"))
+        tables_of_file: list[Any] = [store[key] for key in (means, "interventions", "patients")]
+    measured, given, people = tables_of_file
     for name, table, levels in (
         (means, measured, (*STAY, HOUR)),
         ("interventions", given, (*STAY, HOUR)),
