@@ -153,6 +153,7 @@ class NeuralEstimator(Estimator):
             skewed=plan.skewed,
             sees_visits=plan.informative_sampling,
             hints=tabulation.hints,
+            guessed=len(tabulation.schema.treatments) if self.training.balancing else 0,
         )
         key = jax.random.fold_in(jax.random.key(seed), NETWORK_SEED)
         carry, plan_carry = (

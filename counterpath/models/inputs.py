@@ -80,6 +80,18 @@ class Visits(eqx.Module):
     exposure: Float[Array, "*patients cuts horizons"]
 
 
+class Decisions(eqx.Module):
+    """What was given at each horizon, or soon after.
+
+    Attributes:
+        given: 1 for each treatment that was.
+        shares: How much each horizon counts.
+    """
+
+    given: Float[Array, "*patients cuts horizons treatments"]
+    shares: Float[Array, "*patients cuts horizons"]
+
+
 class Targets(eqx.Module):
     """Outcomes after each cut.
 
@@ -90,6 +102,7 @@ class Targets(eqx.Module):
         visits: At the horizons; None where they are not looked at.
         units: What one change is on the model's scale; None where that does not matter.
         unsure: Share of the noise's variance that is not known of where the change starts; None likewise.
+        decisions: At the horizons; None where representations are not balanced.
     """
 
     changes: Float[Array, "*patients cuts horizons outcomes"]
@@ -98,3 +111,4 @@ class Targets(eqx.Module):
     visits: Visits | None = None
     units: Float[Array, "*patients cuts horizons outcomes"] | None = None
     unsure: Float[Array, "*patients cuts horizons outcomes"] | None = None
+    decisions: Decisions | None = None

@@ -13,6 +13,7 @@ from counterpath.models.head import OutcomeHead, Perceptron
 from counterpath.models.inputs import Inputs
 from counterpath.models.intensity import IntensityHead
 from counterpath.models.sizes import NetworkSizes, PosteriorStart
+from counterpath.models.treatment_head import TreatmentHead
 
 Outcome = Float[Array, "draws patients cuts horizons outcomes"]
 Sides = Float[Array, "draws patients cuts horizons outcomes sides"]
@@ -50,6 +51,7 @@ class NeuralCDE(eqx.Module):
         decoder_law: Of its weights.
         outcome_head: η^p.
         intensity_head: η^ζ, where visits are learned.
+        treatment_head: η^a, where representations are balanced.
         cells_per_move: Cells of a history over which the encoder's weights stay the same.
     """
 
@@ -60,6 +62,7 @@ class NeuralCDE(eqx.Module):
     decoder_law: WeightLaw | FixedWeights
     outcome_head: OutcomeHead
     intensity_head: IntensityHead | None = None
+    treatment_head: TreatmentHead | None = None
     cells_per_move: int = eqx.field(static=True, default=1)
 
     def draw_weights(
@@ -227,6 +230,7 @@ def build_network(
         IntensityHead(sizes.hidden + decoder_field.carried, sizes.head_widths, key=intensity_key)
         if sizes.sees_visits
         else None,
+        TreatmentHead(sizes.hidden, sizes.guessed, key=jax.random.fold_in(head_key, 2)) if sizes.guessed else None,
         sizes.cells_per_move,
     )
 

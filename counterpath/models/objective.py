@@ -38,11 +38,14 @@ class Bound(NamedTuple):
         log_likelihood: An unbiased estimate of the expected log likelihood of a batch's outcomes.
         kl: Of the data set.
         visits: Log likelihood of the batch's visits, where these are learned; its gradient reaches their head alone.
+        decisions: Cross-entropy of the batch's treatments, where representations are balanced: to be made small, which
+            for hidden states means large.
     """
 
     log_likelihood: Float[Array, ""]
     kl: Float[Array, ""]
     visits: Float[Array, ""]
+    decisions: Float[Array, ""]
 
 
 def evidence_bound(
@@ -77,10 +80,12 @@ def evidence_bound(
     mean, std = network.read_out(hidden, batch.inputs, keys, dropout_keys)
     if not outcome_noise:
         std = jnp.ones_like(std)
-    shares, visits = targets.shares, jnp.zeros(())
+    shares, visits, decisions = targets.shares, jnp.zeros(()), jnp.zeros(())
     if network.intensity_head is not None and targets.visits is not None:
         raw = network.intensity_head(hidden)
         shares = shares * network.intensity_head.weights(raw, shares)
         visits = network.intensity_head.log_likelihood(raw, targets.visits)
+    if network.treatment_head is not None and targets.decisions is not None:
+        decisions = network.treatment_head.cross_entropy(hidden, targets.decisions)
     densities = log_density(likelihood, targets.changes, mean, std).mean(axis=0)
-    return Bound(jnp.sum(densities * shares), path_kl + network.initial_kl(), visits)
+    return Bound(jnp.sum(densities * shares), path_kl + network.initial_kl(), visits, decisions)

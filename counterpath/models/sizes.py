@@ -28,6 +28,7 @@ class NetworkSizes:
         skewed: Whether noise has a std of its own on each side.
         sees_visits: Whether there is a head for the rate of visits.
         hints: Of the head, besides Z̃.
+        guessed: Treatments that a head of its own guesses; 0 for no such head.
     """
 
     known: int
@@ -45,6 +46,7 @@ class NetworkSizes:
     skewed: bool = False
     sees_visits: bool = False
     hints: int = 0
+    guessed: int = 0
 
 
 @dataclass(frozen=True)

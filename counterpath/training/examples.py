@@ -17,11 +17,12 @@ from counterpath.cohort.cuts import events_from
 from counterpath.cohort.grid import choose_grid, grid_through, window_starts
 from counterpath.cohort.scaling import Scaler
 from counterpath.models import Inputs, Targets
-from counterpath.models.inputs import Visits
+from counterpath.models.inputs import Decisions, Visits
 from counterpath.paths import Interpolation
 from counterpath.paths.linear_response import fit_linear_response
 from counterpath.paths.tabulation import HistoryArrays, PlanArrays, PredictedFrom, Tabulation
 from counterpath.training.cut_times import ROUNDING, Cuts, CutTimes, candidate_cuts
+from counterpath.training.decisions import decisions, with_cuts_themselves
 from counterpath.training.usual_sizes import usual_change, usual_level, usual_size
 from counterpath.training.visits import with_visits
 
@@ -143,6 +144,7 @@ def tabulate(
     rng: np.random.Generator,
     interval: float | None = None,
     is_scored: bool = False,
+    is_balanced: bool = False,
 ) -> Examples:
     """The cohort's windows, cuts and outcomes as arrays for the network.
 
@@ -153,11 +155,14 @@ def tabulate(
         rng: For cuts.
         interval: Of the grid on which visits lie, 0 for none; where it is given, visits are looked at too.
         is_scored: Whether how sure a model is of these patients will be looked at.
+        is_balanced: Whether treatments are to be guessed.
     """
     longest = tabulation.max_horizon
     found = candidate_cuts(cohort, tabulation.grid, longest, cuts, rng, keeps_unfollowed=interval is not None)
     if interval is not None:
         found = with_visits(cohort, found, longest, interval, rng)
+    if is_balanced:
+        found = with_cuts_themselves(found)
     arrays = _arrays(cohort, tabulation, found)
     targets = Targets(
         jnp.asarray(np.nan_to_num(arrays.changes), dtype=jnp.float32),
@@ -170,9 +175,18 @@ def tabulate(
         jnp.asarray((arrays.begin.unsure**2).sum(axis=-1), dtype=jnp.float32)
         if is_scored and arrays.begin.unsure is not None
         else None,
+        _decisions(cohort, tabulation, found) if is_balanced else None,
     )
     outcomes = jnp.asarray(arrays.shares.sum(), dtype=jnp.float32)
     return Examples(Inputs.of(arrays.history, arrays.plan, arrays.begin.hints), targets, outcomes)
+
+
+def _decisions(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> Decisions:
+    """In rows as those of the windows: a patient with all cuts, or a single cut."""
+    parts = decisions(cohort, found, tabulation.max_horizon)
+    if not _in_one_window(cohort, tabulation, found):
+        parts = tuple(part[np.nonzero(found.is_real)][:, None] for part in parts)
+    return Decisions(*(jnp.asarray(part, dtype=jnp.float32) for part in parts))
 
 
 @dataclass(frozen=True, eq=False)

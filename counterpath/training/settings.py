@@ -42,6 +42,7 @@ class TrainingSettings:
         warmup: Share of all steps.
         kl_ramp: Share of all steps over which the KL comes in: the means learn before the weights spread.
         clip: Largest norm of a gradient.
+        balancing: α of balanced representations: what a guessed treatment counts beside an outcome; 0 for none.
         bad_steps: Share of steps of an epoch that may be non-finite before training stops.
     """
 
@@ -66,6 +67,7 @@ class TrainingSettings:
     warmup: float = 0.03
     kl_ramp: float = 0.0
     clip: float = 1.0
+    balancing: float = 0.0
     bad_steps: float = 0.2
 
     def __post_init__(self):
@@ -73,7 +75,7 @@ class TrainingSettings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise CohortError(f"{name}={value} must be more than zero.")
-        for name in ("learning_rate", "drift_learning_rate", "readout_learning_rate"):
+        for name in ("learning_rate", "drift_learning_rate", "readout_learning_rate", "balancing"):
             if not getattr(self, name) >= 0:
                 raise CohortError(f"{name}={getattr(self, name)} must not be negative.")
 

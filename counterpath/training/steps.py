@@ -12,6 +12,7 @@ import optax
 from jaxtyping import Array, Float, Int, Key
 
 from counterpath.models import Batch, Inputs, Targets, evidence_bound
+from counterpath.models.inputs import Decisions
 from counterpath.training.optimiser import make_optimiser
 from counterpath.training.problem import Problem
 from counterpath.training.settings import TrainingSettings
@@ -72,7 +73,11 @@ def draw_batch(
     factor = targets.cuts / cuts_per_step
     shares = at_cuts(targets.shares) * factor[:, None, None, None]
     visits = jax.tree.map(at_cuts, targets.visits)
-    return Batch(some, Targets(at_cuts(targets.changes), shares, targets.cuts, visits))
+    decisions = None
+    if targets.decisions is not None:
+        own = jax.tree.map(at_cuts, targets.decisions)
+        decisions = Decisions(own.given, own.shares * factor[:, None, None])
+    return Batch(some, Targets(at_cuts(targets.changes), shares, targets.cuts, visits, decisions=decisions))
 
 
 @eqx.filter_jit(donate="all-except-first")
@@ -119,7 +124,7 @@ def _member_epoch(problem, clock, outcomes, inputs, targets, key, progress):
         likelihood = bound.log_likelihood * part
         counts = jnp.minimum(number / ramp, 1.0) if ramp else 1.0
         loss = counts * kl / outcomes - likelihood / settings.temperature
-        return loss - bound.visits * part, (likelihood, kl)
+        return loss - bound.visits * part + settings.balancing * bound.decisions * part, (likelihood, kl)
 
     def step(state, chosen_and_key):
         chosen, own_key = chosen_and_key

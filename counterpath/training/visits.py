@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float64
 
 from counterpath.cohort import Cohort
 from counterpath.cohort.records import Observations
@@ -24,8 +25,13 @@ def seen_outcomes(cohort: Cohort) -> Observations:
 
 
 def visit_interval(cohort: Cohort, max_horizon: float) -> float:
-    """Of the grid on which all outcomes were seen, such as a day; 0 where there is none."""
-    times = np.unique(seen_outcomes(cohort).times)
+    """Of the grid on which all outcomes were seen."""
+    return grid_interval(seen_outcomes(cohort).times, max_horizon)
+
+
+def grid_interval(times: Float64[np.ndarray, " rows"], max_horizon: float) -> float:
+    """Of the grid on which all times lie, such as a day; 0 where there is none."""
+    times = np.unique(times)
     gaps = np.diff(times)
     if not len(gaps):
         return 0.0

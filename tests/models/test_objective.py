@@ -283,7 +283,7 @@ def trained_law(batch, key):
         keys = jax.random.split(key, 32)
         dropout_keys = jnp.broadcast_to(key, (32, len(batch.targets.cuts)))
         options = {"keys": keys, "dropout_keys": dropout_keys, "likelihood": "normal", "increments": "two-point"}
-        log_likelihood, kl, _ = evidence_bound(eqx.tree_at(parts, network, parameters), batch, one, one, **options)
+        log_likelihood, kl, *_ = evidence_bound(eqx.tree_at(parts, network, parameters), batch, one, one, **options)
         return kl - log_likelihood
 
     def step(state, key):
