@@ -102,7 +102,7 @@ def untrained(patients: int, large: bool = False, folder: Path = Folder) -> None
         means, _ = model.components(today, plan, HORIZONS, DRAWS, 0)
         spreads[name] = rms(means.std(axis=0, ddof=1))
     asked = f"untrained {patients}{' --large' if large else ''}"
-    named = {"patients": patients, "model": f"untrained {'BNCDE.large' if large else 'BNCDE'}", "spreads": spreads}
+    named = {"patients": len(train), "model": f"untrained {'BNCDE.large' if large else 'BNCDE'}", "spreads": spreads}
     write_cell(provenance(f"python -m bench.model_uncertainty {asked}") | named, folder)
 
 
@@ -134,12 +134,13 @@ def page_of(cells: list[dict[str, Any]]) -> str:
     trained = [cell for cell in cells if not cell["model"].startswith("untrained")]
     begun = {(cell["model"], cell["patients"]): cell["spreads"] for cell in cells if cell not in trained}
     for cell in trained:
-        usual, start = cell["situations"][SITUATIONS[0]], begun[f"untrained {cell['model']}", cell["patients"]]
+        usual, start = cell["situations"][SITUATIONS[0]], begun.get((f"untrained {cell['model']}", cell["patients"]))
         for name, row in cell["situations"].items():
             parts.append(
                 f"| {cell['model']} | {cell['patients']:,} | {name} | {row['error']:.4f} | {row['spread']:.4f} "
                 f"| {row['error_over_spread']:.2f} | {row['error'] / usual['error']:.1f} "
-                f"| {row['spread'] / usual['spread']:.1f} | {start[name] / start[SITUATIONS[0]]:.1f} |\n"
+                f"| {row['spread'] / usual['spread']:.1f} "
+                f"| {f'{start[name] / start[SITUATIONS[0]]:.1f}' if start else '–'} |\n"
             )
     ranks = "; ".join(
         f"{c['model']}, {c['patients']:,}: {c['rank_correlation_of_error_and_spread']:.2f}" for c in trained

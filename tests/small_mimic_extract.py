@@ -21,6 +21,7 @@ def tables(stays=((1, 10, 100, 4), (2, 20, 200, 3))):
     means[("diastolic blood pressure", "mean")] = 60.0 + np.arange(len(index))
     means[("heart rate", "mean")] = [80.0] + [np.nan] * (len(index) - 1)
     given = pd.DataFrame(0, index=index, columns=["vent", "vaso"])
+    given.iloc[0] = 1
     people = pd.DataFrame(
         {"gender": ["F", "M"] * len(stays), "age": [70.5, 45.0] * len(stays)},
     ).head(len(stays))

@@ -52,7 +52,7 @@ def import_records(
         if source.suffix.lower() in HDF5:
             _refuse(of_meds, source, "a file of MIMIC-Extract")
             asked: Any = {"outcome": outcome, "covariates": covariate, "treatments": treatment, "hours": hours}
-            cohort = read_mimic_extract(source, **{name: value for name, value in asked.items() if value})
+            cohort = read_mimic_extract(source, **{name: value for name, value in asked.items() if value is not None})
         else:
             _refuse(of_extract, source, "a MEDS data set")
             if spec is None:

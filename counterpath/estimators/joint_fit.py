@@ -90,7 +90,7 @@ def fit_members(
         rng = np.random.default_rng([DATA_SEED, first.seed, 1])
         cuts = first.architecture.cuts
         interval = visit_interval(train_cohort, first.max_horizon) if first.architecture.informative_sampling else None
-        balanced = first.training.balancing > 0
+        balanced = first.training.balancing > 0 and bool(train_cohort.schema.treatments)
         examples = tabulate(train_cohort, tabulation, cuts=cuts, rng=rng, interval=interval, is_balanced=balanced)
         held = tabulate(validation, tabulation, cuts=cuts, rng=rng, is_scored=True)
         experience = Experience.of(train_cohort, first.max_horizon)

@@ -74,6 +74,7 @@ def closeness(judged: Judged, horizon: float) -> Found:
         "CRPS": float(crps.mean()) / usual_volume(judged.world, judged.scale),
         "largest mean ÷ largest outcome": float(said.mean[:, at].max()) / largest,
         "largest median ÷ largest outcome": float(said.median[:, at].max()) / largest,
+        "forecasts that are no number": float(1 - np.isfinite(said.mean[:, at] + said.median[:, at]).mean()),
     }
     if judged.oracle is not None:
         ratio = paired_ratio(crps, judged.oracle.said().crps[:, HORIZONS.index(horizon)])

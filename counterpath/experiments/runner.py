@@ -213,10 +213,10 @@ def reproduce(
     chosen = EXPERIMENTS if "all" in names else {name: _experiment(name) for name in names}
     if scale not in SCALES:
         raise ReproductionError(f"There is no scale {scale!r}. Choose one of {', '.join(SCALES)}.")
+    own = SCALES[scale]
     _check("model", models, {ORACLE, *RECIPES})
     _check("world", worlds, {world.name for experiment in chosen.values() for world in experiment.worlds})
-    _check("horizon", horizons, {days for experiment in chosen.values() for days in experiment.horizons})
-    own = SCALES[scale]
+    _check("horizon", horizons, {days for found in chosen.values() for days in found.horizons[-own.horizons :]})
     asked = own.seeds if seeds is None else tuple(seeds)
     with _programs(quick=own.means_nothing):
         Reproduction(

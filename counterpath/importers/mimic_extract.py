@@ -69,6 +69,8 @@ def read_mimic_extract(
         static: Columns of `patients`.
         hours: Of each stay, at most so many; default: all.
     """
+    if hours is not None and not hours > 0:
+        raise CohortError(f"hours={hours} leaves nothing of a stay. Use more than 0.")
     measured, given, people = _tables(Path(path))
     journal, left_out = Journal(), LeftOut("mimic")
     known = list(measured.columns.get_level_values(VARIABLE))
@@ -85,6 +87,7 @@ def read_mimic_extract(
     variables = _found(variables, set(observations["variable"]), journal, "Nobody has a value of")
     intervals = _intervals(given, drugs).join(ends, on="patient").filter(seen & (pl.col("start") < pl.col(END)))
     intervals = intervals.with_columns(pl.min_horizontal("stop", END).alias("stop"))
+    _found(drugs, set(intervals["treatment"]), journal, "Nobody was given")
     cohort = Cohort.from_tables(
         observations.drop(END),
         intervals.drop(END) if intervals.height else None,

@@ -31,6 +31,7 @@ BURN_IN = 5  # steps before the first treatment
 DRIVERS = 2  # covariates that the outcome follows; treatment follows all
 LARGEST_SUM = 0.9  # of the bounded weights
 CHANCE_NOISE_STD = 0.03
+ROUNDING = 1e-6  # of a step
 EXPLODED = 100.0  # with bounded weights no outcome can come near it
 
 Steps = Float64[np.ndarray, "patients steps"]
@@ -140,8 +141,8 @@ def simulate_semi_synthetic(
         cohort: Whose covariates are used; its own outcomes and treatments are not.
         covariates: Of those that change, which: the outcome follows the first two. Default: all numbers. Static ones
             all count.
-        seed: Of coefficients, noise, treatments and records; the same seed with another `noise_std` gives the same of
-            everything else.
+        seed: Of everything random; with another `noise_std` coefficients and random numbers stay, and treatments and
+            records change only as far as they follow the outcome.
         gain: `bounded`, or `literal` as in the paper, whose outcomes can explode.
         noise_std: Of the outcome, at each step.
         shortest: Patients whose covariates end before so many steps are left out.
@@ -149,7 +150,7 @@ def simulate_semi_synthetic(
     """
     if gain not in get_args(Gain):
         raise CohortError(f"There is no gain {gain!r}. Choose one of {', '.join(get_args(Gain))}.")
-    chosen = _chosen(cohort, covariates)
+    cohort, chosen = _on_whole_steps(cohort), _chosen(cohort, covariates)
     kept, steps = _lengths(cohort, chosen, shortest, longest)
     cohort = cohort.take(kept)
     streams = np.random.default_rng(seed).spawn(4)
@@ -159,6 +160,13 @@ def simulate_semi_synthetic(
     ended = np.arange(longest) >= steps[:, None]
     truth = _until_the_end(truth, ended)
     return SemiSynthetic(_recorded(cohort, chosen, truth, steps), truth)
+
+
+def _on_whole_steps(cohort: Cohort) -> Cohort:
+    """With times that miss a whole step by rounding moved onto it, so that a step has one record."""
+    times, steps = cohort.records.times, np.rint(cohort.records.times)
+    near = np.abs(times - steps) < ROUNDING
+    return replace(cohort, records=replace(cohort.records, times=np.where(near, steps, times)))
 
 
 def _chosen(cohort: Cohort, names: Sequence[str] | None) -> list[int]:
@@ -318,6 +326,6 @@ def _recorded(cohort: Cohort, chosen: list[int], truth: SemiSyntheticTruth, step
 
 def _whole(times: Float64[np.ndarray, "*any"]) -> Int64[np.ndarray, "*any"]:
     steps = np.rint(times)
-    if np.any(np.abs(steps - times) > 1e-6):
+    if np.any(np.abs(steps - times) > ROUNDING):
         raise CohortError("This world knows whole steps only.")
     return steps.astype(np.int64)

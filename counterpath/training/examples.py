@@ -175,15 +175,15 @@ def tabulate(
         jnp.asarray((arrays.begin.unsure**2).sum(axis=-1), dtype=jnp.float32)
         if is_scored and arrays.begin.unsure is not None
         else None,
-        _decisions(cohort, tabulation, found) if is_balanced else None,
+        _decisions(cohort, tabulation, found, float(arrays.shares.sum())) if is_balanced else None,
     )
     outcomes = jnp.asarray(arrays.shares.sum(), dtype=jnp.float32)
     return Examples(Inputs.of(arrays.history, arrays.plan, arrays.begin.hints), targets, outcomes)
 
 
-def _decisions(cohort: Cohort, tabulation: Tabulation, found: CutTimes) -> Decisions:
+def _decisions(cohort: Cohort, tabulation: Tabulation, found: CutTimes, outcomes: float) -> Decisions:
     """In rows as those of the windows: a patient with all cuts, or a single cut."""
-    parts = decisions(cohort, found, tabulation.max_horizon)
+    parts = decisions(cohort, found, tabulation.max_horizon, outcomes)
     if not _in_one_window(cohort, tabulation, found):
         parts = tuple(part[np.nonzero(found.is_real)][:, None] for part in parts)
     return Decisions(*(jnp.asarray(part, dtype=jnp.float32) for part in parts))

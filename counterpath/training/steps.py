@@ -123,8 +123,9 @@ def _member_epoch(problem, clock, outcomes, inputs, targets, key, progress):
         part = patients / batch_size / outcomes / (spread.parts if spread.over == "draws" else 1)
         likelihood = bound.log_likelihood * part
         counts = jnp.minimum(number / ramp, 1.0) if ramp else 1.0
-        loss = counts * kl / outcomes - likelihood / settings.temperature
-        return loss - bound.visits * part + settings.balancing * bound.decisions * part, (likelihood, kl)
+        guessed = settings.balancing * bound.decisions * part
+        loss = counts * kl / outcomes - (likelihood - guessed) / settings.temperature
+        return loss - bound.visits * part, (likelihood, kl)
 
     def step(state, chosen_and_key):
         chosen, own_key = chosen_and_key

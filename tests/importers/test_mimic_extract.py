@@ -58,9 +58,20 @@ def test_nothing_crosses_patients(tmp_path, content):
     np.testing.assert_array_equal(cohort[1:].records.times, [2.0, 3.0])
 
 
+def test_a_treatment_that_nobody_got_is_named(tmp_path, content):
+    content["interventions"]["vaso"] = 0
+    with pytest.warns(cp.CohortWarning, match="Nobody was given 'vaso'"):
+        assert [treatment.name for treatment in read(tmp_path, content).schema.treatments] == ["vent"]
+
+
+def test_no_hours_leave_nothing(tmp_path, content):
+    with pytest.raises(cp.CohortError, match="hours=0 leaves nothing"):
+        read(tmp_path, content, hours=0)
+
+
 def test_hours_in_a_row_are_one_interval(tmp_path, content):
     content["interventions"]["vaso"] = [1, 1, 0, 1, 1, 0, 0]
-    given = read(tmp_path, content).treatments.sort("patient", "start")
+    given = read(tmp_path, content, treatments=["vaso"]).treatments.sort("patient", "start")
     assert given.select("patient", "treatment", "start", "stop").rows() == [
         ("1/100", "vaso", 0.0, 2.0),
         ("1/100", "vaso", 3.0, 4.0),  # the next hour is another patient's
@@ -70,7 +81,7 @@ def test_hours_in_a_row_are_one_interval(tmp_path, content):
 
 def test_stays_can_be_cut(tmp_path, content):
     content["interventions"]["vent"] = 1
-    cohort = read(tmp_path, content, hours=2)
+    cohort = read(tmp_path, content, hours=2, treatments=["vent"])
     np.testing.assert_array_equal(cohort.follow_up_end, [2.0, 2.0])
     assert cohort.records.times.max() == 2.0
     assert cohort.treatments["stop"].to_list() == [2.0, 2.0]

@@ -121,7 +121,19 @@ def test_treatment_follows_what_came_before(study):
     assert abs(truth.given[decided].mean() - truth.chance[decided].mean()) < 0.05
 
 
-def test_another_noise_changes_the_noise_alone(cohort, study):
+def test_times_that_miss_a_step_by_rounding_are_moved_onto_it(cohort):
+    shifted = cohort.observations.with_columns(
+        pl.when(pl.col("time") == 0).then(0.1 + 0.2 - 0.3).otherwise("time").alias("time")
+    )
+    moved = cp.Cohort.from_tables(
+        shifted, None, cohort.static, outcome="pressure", time_unit="hour", time_zero="as given"
+    )
+    assert (moved.records.times[moved.records.offsets[:-1]] > 0).all()
+    study = cp.simulate_semi_synthetic(moved, seed=3)
+    np.testing.assert_array_equal(study.cohort.records.times[study.cohort.records.offsets[:-1]], 0.0)
+
+
+def test_another_noise_keeps_coefficients_and_random_numbers(cohort, study):
     loud = cp.simulate_semi_synthetic(cohort, seed=3, noise_std=0.1).truth
     np.testing.assert_allclose(loud.noise, 10 * study.truth.noise)
     np.testing.assert_array_equal(np.isnan(loud.gain), np.isnan(study.truth.gain))
