@@ -189,11 +189,15 @@ def _last_hours(*tables: pd.DataFrame) -> pl.DataFrame:
 def _stays(people: pd.DataFrame, traits: Sequence[str], ends: pl.DataFrame, hours: float | None) -> pl.DataFrame:
     columns: dict[str, Any] = {"patient": _patient(people)}
     for name in traits:
-        number = people[name].dtype.kind in "iufb"
-        values = people[name].to_numpy(dtype=np.float64) if number else people[name].astype(object).to_list()
-        columns[name] = (
-            pl.Series(values, nan_to_null=True) if number else [v if isinstance(v, str) else None for v in values]
-        )
+        values = people[name]
+        if values.dtype.kind in "iufb":
+            columns[name] = pl.Series(values.to_numpy(dtype=np.float64), nan_to_null=True)
+        else:
+            columns[name] = words = [
+                None if missing else value for value, missing in zip(values, values.isna(), strict=True)
+            ]
+            if not all(word is None or isinstance(word, str) for word in words):
+                raise CohortError(f"{name!r} of `patients` is neither a number nor text. Leave it out of static.")
     unknown = ends.filter(~pl.col("patient").is_in(columns["patient"].implode()))["patient"].to_list()
     if unknown:
         raise CohortError(f"The file has values of {name_patients(unknown)}, but no row in `patients`. Is it whole?")

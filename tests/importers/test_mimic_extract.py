@@ -171,6 +171,12 @@ def test_an_outcome_that_is_not_there_is_an_error(tmp_path, content):
         read(tmp_path, content, outcome="diastolic pressure")
 
 
+def test_a_date_is_no_static_covariate(tmp_path, content):
+    content["patients"]["intime"] = pd.Timestamp("2150-01-01")
+    with pytest.raises(cp.CohortError, match="'intime' of `patients` is neither a number nor text"):
+        read(tmp_path, content, static=["age", "intime"])
+
+
 def test_values_of_nobody_are_an_error(tmp_path, content):
     content["patients"] = content["patients"].iloc[:1]
     with pytest.raises(cp.CohortError, match="values of patient 2/200, but no row in `patients`"):
