@@ -119,7 +119,7 @@ def _tables(path: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
         raise CohortError(f"{path} is not an HDF5 file that pandas can read. ({error})") from error
     with store, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about how old versions of pandas wrote the file
-        keys = [key.removeprefix("/") for key in store.keys() if key.count("/") == 1]  # noqa: SIM118
+        keys = [key.removeprefix("/") for key in store.keys() if key.count("/") == 1]  # noqa: SIM118 (a store is no dictionary)
         means = "vitals_labs" if "vitals_labs" in keys and "vitals_labs_mean" not in keys else "vitals_labs_mean"
         for key in (means, "interventions", "patients"):
             if key not in keys:

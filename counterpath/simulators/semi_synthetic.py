@@ -18,94 +18,19 @@ from typing import Literal, get_args
 
 import numpy as np
 import polars as pl
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Float64, Int64
 from scipy.special import expit as sigmoid
 
-from counterpath.cohort import Cohort, CohortError, Plan, Schema, Treatment, TreatmentEvents, Variable
+from counterpath.cohort import Cohort, CohortError, Schema, Treatment, TreatmentEvents, Variable
 from counterpath.cohort.records import Observations, offsets_from
 from counterpath.cohort.schema import Amounts
+from counterpath.simulators.semi_synthetic_truth import BURN_IN, ROUNDING, SemiSyntheticTruth, next_outcome
 
 Gain = Literal["bounded", "literal"]
 OUTCOME, TREATMENT = "outcome", "treatment"
-BURN_IN = 5  # steps before the first treatment
 DRIVERS = 2  # covariates that the outcome follows; treatment follows all
 LARGEST_SUM = 0.9  # of the bounded weights
 CHANCE_NOISE_STD = 0.03
-ROUNDING = 1e-6  # of a step
-EXPLODED = 100.0  # with bounded weights no outcome can come near it
-
-Steps = Float64[np.ndarray, "patients steps"]
-
-
-@dataclass(frozen=True, eq=False)
-class SemiSyntheticTruth:
-    """The truth behind the records; it is no part of the cohort. Steps after a patient's last are NaN or false.
-
-    Attributes:
-        ids: Patients, in the order of everything here.
-        noise_std: Of the outcome, at each step.
-        outcomes_of_steps: y at every step, seen or not.
-        potential: y of the next step without and with treatment at this one, from this one's state.
-        given: Treatment at every step.
-        chance: Of treatment.
-        gain: What the outcome is multiplied by, without its sign.
-        noise: ε at every step, of the next step's outcome: the common random numbers of all futures.
-        observed: Steps at which the outcome was recorded.
-    """
-
-    ids: pl.Series
-    noise_std: float
-    outcomes_of_steps: Steps
-    potential: Float64[np.ndarray, "patients steps choices"]
-    given: Bool[np.ndarray, "patients steps"]
-    chance: Steps
-    gain: Steps
-    noise: Steps
-    observed: Bool[np.ndarray, "patients steps"]
-
-    @property
-    def exploded(self) -> float:
-        """Share of patients whose outcome leaves ±100, which only the literal equations do."""
-        return float((np.nanmax(np.abs(self.outcomes_of_steps), axis=1) > EXPLODED).mean())
-
-    def select(self, ids: pl.Series) -> SemiSyntheticTruth:
-        """The truth about some of the patients."""
-        place = {patient: i for i, patient in enumerate(self.ids)}
-        rows = np.array([place[patient] for patient in ids], dtype=np.int64)
-        arrays = {name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return replace(self, ids=self.ids.gather(rows), **arrays)
-
-    def outcomes(
-        self, history: Cohort, plan: Plan, horizons: Sequence[float] | Float64[np.ndarray, " horizons"]
-    ) -> Float64[np.ndarray, "patients horizons"]:
-        """Each patient's outcome under a plan: same history, same noise, another future; NaN after the records end.
-
-        Args:
-            history: Patients at the time of the decision, which is a whole number of steps after the burn-in.
-            plan: What is given from then on: doses at whole steps.
-            horizons: Elapsed steps.
-        """
-        truth, ahead = self.select(history.patients), _whole(np.asarray(horizons, dtype=np.float64))
-        start, rows = _whole(history.history_end), np.arange(len(history))
-        if np.any(start < BURN_IN):
-            raise CohortError(f"Nothing is given in the first {BURN_IN} steps. Decide later.")
-        last = int(ahead.max(initial=0))
-        planned = plan.resolve(history)
-        if not planned.is_dose.all():
-            raise CohortError("Treatment is a single dose at a step; a plan with an infusion has no meaning here.")
-        given, step = np.zeros((len(rows), last), bool), _whole(planned.start)
-        soon = step < last
-        given[planned.patient_of_row[soon], step[soon]] = planned.amount[soon] > 0
-        steps = truth.gain.shape[1]
-        path = np.full((len(rows), last + 1), np.nan)
-        path[:, 0] = truth.outcomes_of_steps[rows, start]
-        for j in range(last):
-            now = start + j
-            known = now < steps
-            at = np.minimum(now, steps - 1)
-            following = next_outcome(path[:, j], truth.gain[rows, at], given[:, j]) + truth.noise[rows, at]
-            path[:, j + 1] = np.where(known, following, np.nan)
-        return path[:, ahead]
 
 
 @dataclass(frozen=True)
@@ -114,11 +39,6 @@ class SemiSynthetic:
 
     cohort: Cohort
     truth: SemiSyntheticTruth
-
-
-def next_outcome(now: np.ndarray, gain: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """− gain · y + cos(y a), before noise."""
-    return -gain * now + np.cos(now * given)
 
 
 def simulate_semi_synthetic(
@@ -322,10 +242,3 @@ def _recorded(cohort: Cohort, chosen: list[int], truth: SemiSyntheticTruth, step
         ),
         repairs=(),
     )
-
-
-def _whole(times: Float64[np.ndarray, "*any"]) -> Int64[np.ndarray, "*any"]:
-    steps = np.rint(times)
-    if np.any(np.abs(steps - times) > ROUNDING):
-        raise CohortError("This world knows whole steps only.")
-    return steps.astype(np.int64)
