@@ -37,11 +37,10 @@ class Checkpoint:
         """Write beside the old file, then put it in its place."""
         leaves = jax.tree.leaves((run.progress, run.best))
         arrays = {f"{i:05d}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-        arrays["best_score"] = run.best_score
+        arrays |= {"best_score": run.best_score, "since_best": run.since_best}
         state = {
             "fingerprint": self.fingerprint,
             "epoch": run.epoch,
-            "since_best": run.since_best,
             "history": run.history,
             "epochs": run.epochs,
         }
@@ -68,9 +67,8 @@ class Checkpoint:
                 if fingerprint == self.fingerprint:
                     names = [f"{i:05d}" for i in range(len(jax.tree.leaves(shapes)))]
                     leaves = [jnp.asarray(file.get_tensor(name)) for name in names]
-                    run.best_score = file.get_tensor("best_score")
-                    run.epoch, run.since_best, run.history = state["epoch"], state["since_best"], state["history"]
-                    run.epochs = state["epochs"]
+                    run.best_score, run.since_best = (file.get_tensor(name) for name in ("best_score", "since_best"))
+                    run.epoch, run.history, run.epochs = state["epoch"], state["history"], state["epochs"]
         except Exception as error:
             raise CheckpointError(f"{self.path} is not a checkpoint of counterpath: {error}") from error
         if fingerprint != self.fingerprint:

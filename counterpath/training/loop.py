@@ -70,7 +70,7 @@ class Run:
         best: The parameters with the best score, member by member.
         best_score: That score.
         epoch: Epochs done.
-        since_best: Scores since the last improvement of any member.
+        since_best: Scores since the last improvement, member by member.
         history: A row per epoch and member.
         epochs: Instead of those of the settings, where the run began anew with fewer.
     """
@@ -78,8 +78,8 @@ class Run:
     progress: Progress
     best: NeuralCDE
     best_score: np.ndarray
+    since_best: np.ndarray
     epoch: int = 0
-    since_best: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
     epochs: int | None = None
 
@@ -163,7 +163,7 @@ def train(
         while True:
             own = settings if run.epochs is None else replace(settings, epochs=run.epochs)
             epochs, every = own.epochs_for(examples.patients), own.validate_every(examples.patients)
-            if run.epoch >= epochs or _exhausted(run, own):
+            if run.epoch >= epochs or _exhausted(run, own).all():
                 break
             keys = jax.vmap(lambda key, number=run.epoch: jax.random.fold_in(key, number))(member_keys)
             keys, run.progress, run.best = spread.place((keys, run.progress, run.best), spread.of_members)
@@ -176,7 +176,7 @@ def train(
             if is_scored(run.epoch, epochs, every=every, evenly_from=own.kl_ramp * epochs):
                 scores = np.asarray(validation_score(spread_held, score_key, run.progress.parameters), dtype=np.float64)
                 if is_posterior:
-                    _keep_best(run, scores)
+                    _keep_best(run, scores, own)
             seconds = time.perf_counter() - began
             for member, (log_likelihood, kl, bad) in enumerate(values):
                 run.history.append(
@@ -256,22 +256,24 @@ def _begin(parameters: NeuralCDE, settings: TrainingSettings, patients: int, epo
     own, best = jax.tree.map(jnp.copy, parameters), jax.tree.map(jnp.copy, parameters)
     members = len(jax.tree.leaves(parameters)[0])
     progress = Progress(own, jax.vmap(optimiser.init)(own), jnp.zeros(members, dtype=jnp.int32))
-    return Run(progress, best, np.full(members, -np.inf), epochs=epochs)
+    return Run(progress, best, np.full(members, -np.inf), np.zeros(members, dtype=int), epochs=epochs)
 
 
-def _keep_best(run: Run, scores: np.ndarray) -> None:
-    better = scores > run.best_score
+def _keep_best(run: Run, scores: np.ndarray, settings: TrainingSettings) -> None:
+    """A member whose patience has ended keeps what it has, as if it had been trained alone."""
+    better = (scores > run.best_score) & ~_exhausted(run, settings)
     run.best = jax.tree.map(
         lambda new, old: jnp.where(jnp.asarray(better).reshape(-1, *(1,) * (new.ndim - 1)), new, old),
         run.progress.parameters,
         run.best,
     )
     run.best_score = np.where(better, scores, run.best_score)
-    run.since_best = 0 if better.any() else run.since_best + 1
+    run.since_best = np.where(better, 0, run.since_best + 1)
 
 
-def _exhausted(run: Run, settings: TrainingSettings) -> bool:
-    return settings.patience is not None and run.since_best >= settings.patience
+def _exhausted(run: Run, settings: TrainingSettings) -> np.ndarray:
+    """Whose patience has ended."""
+    return run.since_best >= (np.inf if settings.patience is None else settings.patience)
 
 
 def _require_finite(values: np.ndarray, settings: TrainingSettings, epoch: int) -> None:

@@ -257,6 +257,23 @@ def test_seeds_that_are_trained_at_once_are_what_each_is_alone():
         assert_close(member, fit_small(small_tecde(seed=seed, epochs=4)))
 
 
+def test_patience_is_each_members_own():
+    """One stops, another goes on, and the first keeps what it had, even where it would have become better later."""
+    together = [
+        small_tecde(seed=seed, epochs=60, patience=3, schedule="constant", learning_rate=0.1) for seed in range(4)
+    ]
+    learn, held = small_study()
+    fit_members(together, [learn], [held], progress=False)
+    ends = []
+    for member in together:
+        scores = member.history_["validation"].to_list()
+        ends.append(next(n for n in range(4, len(scores) + 1) if max(scores[: n - 3]) >= max(scores[n - 3 : n])))
+        kept = score(member, with_noise_of_training(member.networks_[0]))
+        assert kept == pytest.approx(max(scores[: ends[-1]]), rel=1e-5)  # two compiled programs, single precision
+    assert len(set(ends)) > 1
+    assert {member.history_.height for member in together} == {max(ends)}
+
+
 def test_members_with_patients_and_grids_of_their_own_are_what_each_is_alone():
     """The second has records up to day 20 only, hence fewer cells, cuts and outcomes."""
     learn, held = small_study()
