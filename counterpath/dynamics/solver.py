@@ -137,23 +137,26 @@ _answered.defvjp(
 def solve(
     field: VectorField,
     path: WeightPath,
-    hidden: Float[Array, " hidden"],
+    hidden: Float[Array, " state"],
     clocks: Float[Array, " steps"],
     path_steps: Float[Array, "steps channels"],
     query_step: Int[Array, " queries"],
     query_increments: Float[Array, "queries channels"],
-) -> Float[Array, "queries hidden"]:
-    """Z at each query, for one patient and one draw.
+) -> Float[Array, "queries state"]:
+    """Z and what is carried along at each query, for one patient and one draw.
 
     Args:
         field: f.
         path: ω.
-        hidden: Z where the path starts.
+        hidden: Z, and what is carried along, where the path starts.
         clocks: Time at the start of each step.
         path_steps: ΔX of each step.
         query_step: The step that each query lies in.
         query_increments: ΔX from the start of that step up to the query.
     """
+    hidden, carried = hidden[: field.hidden], hidden[field.hidden :]
+    moved_along = carried + jnp.cumsum(field.carried_steps(path_steps[:-1]), axis=0)
+    carried = jnp.concatenate([carried[None], moved_along])  # at the start of each step; of it nothing is to be solved
 
     def along_stretch(carry, stretch):
         weights, state, reached = carry
@@ -162,8 +165,8 @@ def solve(
 
         def step(carry, cell):
             state, reached = carry
-            number, clock, increment = cell
-            matrix = field(state, clock, layers)
+            number, clock, increment, along = cell
+            matrix = field(jnp.concatenate([state, along]), clock, layers)
             here = (query_step == number)[:, None]
             reached = jnp.where(here, state + query_increments @ matrix.T, reached)
             return (state + matrix @ increment, reached), None
@@ -172,15 +175,15 @@ def solve(
         moved = weights if move is None else keep * weights + move
         return (moved, state, reached), None
 
-    start = (path.start, hidden, jnp.zeros((len(query_step), len(hidden))))
-    clocks, path_steps = (in_stretches(rows, path.cells) for rows in (clocks, path_steps))
-    numbers = jnp.arange(clocks.size).reshape(clocks.shape)
-    (_, _, reached), _ = jax.lax.scan(along_stretch, start, (path.kept, path.moves, (numbers, clocks, path_steps)))
-    return reached
+    cells = [in_stretches(rows, path.cells) for rows in (clocks, path_steps, carried)]
+    numbers = jnp.arange(cells[0].size).reshape(cells[0].shape)
+    start = (path.start, hidden, jnp.zeros((len(query_step), field.hidden)))
+    (_, _, reached), _ = jax.lax.scan(along_stretch, start, (path.kept, path.moves, (numbers, *cells)))
+    return jnp.concatenate([reached, carried[query_step] + field.carried_steps(query_increments)], axis=1)
 
 
 def in_stretches(rows: Shaped[Array, "cells *any"], cells: int) -> Shaped[Array, "stretches cells_each *any"]:
     """Cells in groups; the last is filled with empty ones, in which nothing moves."""
     missing = -len(rows) % cells
     filled = jnp.concatenate([rows, jnp.zeros((missing, *rows.shape[1:]), rows.dtype)])
-    return filled.reshape(-1, cells, *rows.shape[1:])
+    return filled.reshape(len(filled) // cells, cells, *rows.shape[1:])  # rows may be empty

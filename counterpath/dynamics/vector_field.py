@@ -22,8 +22,8 @@ Layers = tuple[tuple[Float[Array, "... _ _"], Float[Array, "... _"]], ...]
 class VectorField(eqx.Module):
     """An MLP from (Z, t) to a matrix of hidden × channels, with tanh at its end, so that no step can explode.
 
-    Part of the state may be the path itself: rows of the matrix that are not learned, but carry the path's present
-    value along, in some unit. The MLP sees it, and need not spend Z on remembering it.
+    Part of the state may be the path itself: its present value, in some unit, is carried along by rows that are not
+    learned. The MLP sees it, and need not spend Z on remembering it.
 
     Attributes:
         hidden: Size of Z.
@@ -79,7 +79,7 @@ class VectorField(eqx.Module):
 
     def __call__(
         self, state: Float[Array, " state"], clock: Float[Array, ""], layers: Layers
-    ) -> Float[Array, "state channels"]:
+    ) -> Float[Array, "hidden channels"]:
         """The matrix f(Z, t | ω) that is multiplied with an increment of the path.
 
         Args:
@@ -91,5 +91,10 @@ class VectorField(eqx.Module):
         signal = jnp.append(state, clock)
         for weight, shift in inner:
             signal = ACTIVATIONS[self.activation](weight @ signal + shift)
-        learned = jnp.tanh(matrix @ signal + bias).reshape(self.hidden, self.channels)
-        return learned if self.carry is None else jnp.concatenate([learned, jax.lax.stop_gradient(self.carry)])
+        return jnp.tanh(matrix @ signal + bias).reshape(self.hidden, self.channels)
+
+    def carried_steps(self, path_steps: Float[Array, "steps channels"]) -> Float[Array, "steps carried"]:
+        """By how much a step of the path moves what is carried along, whatever the weights."""
+        if self.carry is None:
+            return jnp.zeros((len(path_steps), 0))
+        return path_steps @ jax.lax.stop_gradient(self.carry).T

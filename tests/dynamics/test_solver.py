@@ -279,6 +279,24 @@ def test_a_query_inside_a_step_is_the_end_of_a_path_that_stops_there(problem):
         np.testing.assert_allclose(truncated, expected, rtol=1e-6, atol=1e-7)
 
 
+def test_what_is_carried_along_is_the_path_at_every_query():
+    """And the learned part sees it there, at the start of each step."""
+    rows = np.array([[0.5, 0.0], [1.0, -2.0]], dtype=np.float32)
+    field = replace(FIELD, carry=jnp.asarray(rows))
+    rng = np.random.default_rng(9)
+    steps, inside = (jnp.asarray(rng.normal(size=(STEPS, 2)), dtype=jnp.float32) for _ in range(2))
+    weights, clocks = field.usual_start(jax.random.key(10)), jnp.linspace(0.0, 0.8, STEPS)
+    start = jnp.append(HIDDEN, jnp.array([0.3, -0.1]))
+    path = through(jnp.broadcast_to(weights, (STEPS, field.size)))
+    found = solve(field, path, start, clocks, steps, jnp.arange(STEPS), inside)
+    state, expected = start, []
+    for k in range(STEPS):
+        matrix = jnp.concatenate([field(state, clocks[k], field.layers(weights)), rows])
+        expected.append(state + matrix @ inside[k])
+        state = state + matrix @ steps[k]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_queries_do_not_disturb_each_other(problem):
     where = jnp.array([3, 0, 3, 4, 1])
     increments = jnp.asarray(np.random.default_rng(8).normal(size=(5, 2)), dtype=jnp.float32)

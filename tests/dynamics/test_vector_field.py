@@ -85,13 +85,10 @@ CARRY = np.array([[0.5, 0.0], [0.0, 0.0], [1.0, -2.0]], dtype=np.float32)
 CARRYING = VectorField(hidden=3, channels=2, widths=(5, 4), carry=jnp.asarray(CARRY))
 
 
-def test_carried_rows_follow_the_learned_ones_whatever_the_weights_and_state():
-    weights, state = normal(7, CARRYING.size), normal(8, 6)
-    found = value(CARRYING, state, 0.4, weights)
-    assert found.shape == (6, 2)
+def test_a_step_of_the_path_moves_what_is_carried_by_the_given_rows():
+    steps = normal(7, 8).reshape(4, 2)
     assert CARRYING.carried == 3
-    np.testing.assert_array_equal(found[3:], CARRY)
-    np.testing.assert_array_equal(value(CARRYING, 2 * state, 0.9, -weights)[3:], CARRY)
+    np.testing.assert_allclose(CARRYING.carried_steps(jnp.asarray(steps)), steps @ CARRY.T, rtol=1e-6)
 
 
 def test_the_learned_rows_are_those_of_a_network_that_sees_what_is_carried():
@@ -101,20 +98,21 @@ def test_the_learned_rows_are_those_of_a_network_that_sees_what_is_carried():
     signal = np.maximum(w[40:60].reshape(4, 5) @ signal + w[60:64], 0)
     expected = np.tanh(w[64:88].reshape(6, 4) @ signal + w[88:94]).reshape(3, 2)
     assert CARRYING.size == 94
-    np.testing.assert_allclose(value(CARRYING, state, 0.4, w)[:3], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(value(CARRYING, state, 0.4, w), expected, rtol=1e-5, atol=1e-6)
     other = state + np.array([0, 0, 0, 0, 1, 0], dtype=np.float32)
     assert np.abs(value(CARRYING, other, 0.4, w) - value(CARRYING, state, 0.4, w)).max() > 1e-3
 
 
 def test_a_field_without_carried_rows_has_none():
     assert FIELD.carried == 0
+    assert FIELD.carried_steps(jnp.ones((4, 2))).shape == (4, 0)
     assert value(FIELD, [0.5, 0.5, 0.5], 0.2, normal(11, FIELD.size)).shape == (3, 2)
 
 
 def test_carried_rows_get_no_gradient():
-    weights, state = jnp.asarray(normal(12, CARRYING.size)), jnp.asarray(normal(13, 6))
+    steps = jnp.asarray(normal(12, 8).reshape(4, 2))
 
     def total(field):
-        return jnp.sum(field(state, jnp.ones(()), field.layers(weights)) ** 2)
+        return jnp.sum(field.carried_steps(steps) ** 2)
 
     np.testing.assert_array_equal(jax.jit(jax.grad(total))(CARRYING).carry, 0.0)
