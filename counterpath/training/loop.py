@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -12,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
+from jaxtyping import Array, Bool
 
 from counterpath.models import NeuralCDE, Targets
 from counterpath.training.checkpoint import Checkpoint
@@ -139,10 +141,10 @@ def train(
         report: Called after each epoch.
         checkpoint: Where to keep the run, and to take it up again.
     """
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0], *networks)
+    # In memory of the host: hundreds of small programs, one for each kind of array, would take seconds to compile.
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0], *networks)
     parameters, rest = eqx.partition(stacked, eqx.is_inexact_array)
-    # A weakly typed start would be compiled once more as soon as it has become an ordinary array.
-    parameters = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), parameters)
+    rest = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, rest)
     scored = spread_cuts(validation, settings.validation_cuts)
     if not float(jnp.sum(scored.targets.shares)) > 0:
         raise TrainingError(
@@ -204,14 +206,14 @@ def train(
             if report is not None:
                 report(done)
             stop_if_interrupted()
-    best = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), run.best)  # on one device again
+    best = jax.tree.map(np.asarray, run.best)
     spread_there = None
     if settings.outcome_noise and settings.fits_noise:
-        noise, spread_there = noise_and_spread(held, score_key, best, mixed)
-        of_networks = tuple(jnp.repeat(part, mixed, axis=0) for part in noise)
+        noise, spread_there = noise_and_spread(held, score_key, jax.tree.map(jnp.asarray, best), mixed)
+        of_networks = tuple(np.repeat(part, mixed, axis=0) for part in noise)
         best = eqx.tree_at(lambda n: (n.outcome_head.noise_scale, n.outcome_head.noise_growth), best, of_networks)
     finished = [
-        eqx.combine(jax.tree.map(lambda leaf, member=member: leaf[member], best), rest)
+        eqx.combine(jax.tree.map(lambda leaf, member=member: jnp.asarray(leaf[member]), best), rest)
         for member in range(len(networks))
     ]
     history = pl.DataFrame(run.history, schema_overrides={"validation": pl.Float64})
@@ -252,23 +254,29 @@ def spread_cuts(examples: Examples, number: int) -> Examples:
 
 def _begin(parameters: NeuralCDE, settings: TrainingSettings, patients: int, epochs: int | None = None) -> Run:
     """A run before its first epoch. An epoch's buffers are given to the next, so that whatever stays is a copy."""
-    optimiser = optimiser_for(settings, patients)
-    own, best = jax.tree.map(jnp.copy, parameters), jax.tree.map(jnp.copy, parameters)
+    own, best = jax.tree.map(jnp.array, parameters), jax.tree.map(jnp.array, parameters)
     members = len(jax.tree.leaves(parameters)[0])
-    progress = Progress(own, jax.vmap(optimiser.init)(own), jnp.zeros(members, dtype=jnp.int32))
+    progress = Progress(own, _begin_optimiser(own, settings, patients), jnp.zeros(members, dtype=jnp.int32))
     return Run(progress, best, np.full(members, -np.inf), np.zeros(members, dtype=int), epochs=epochs)
+
+
+@partial(jax.jit, static_argnames=("settings", "patients"))
+def _begin_optimiser(parameters: Any, settings: TrainingSettings, patients: int) -> Any:
+    return jax.vmap(optimiser_for(settings, patients).init)(parameters)
 
 
 def _keep_best(run: Run, scores: np.ndarray, settings: TrainingSettings) -> None:
     """A member whose patience has ended keeps what it has, as if it had been trained alone."""
     better = (scores > run.best_score) & ~_exhausted(run, settings)
-    run.best = jax.tree.map(
-        lambda new, old: jnp.where(jnp.asarray(better).reshape(-1, *(1,) * (new.ndim - 1)), new, old),
-        run.progress.parameters,
-        run.best,
-    )
+    run.best = _choose(jnp.asarray(better), run.progress.parameters, run.best)
     run.best_score = np.where(better, scores, run.best_score)
     run.since_best = np.where(better, 0, run.since_best + 1)
+
+
+@jax.jit
+def _choose(better: Bool[Array, " members"], new: Any, old: Any) -> Any:
+    """Of each member the new or the old."""
+    return jax.tree.map(lambda n, o: jnp.where(better.reshape(-1, *(1,) * (n.ndim - 1)), n, o), new, old)
 
 
 def _exhausted(run: Run, settings: TrainingSettings) -> np.ndarray:

@@ -73,7 +73,11 @@ class Spread:
 
     def place(self, tree: Any, spec: PartitionSpec) -> Any:
         """The arrays on the devices that need them."""
-        return tree if self.mesh is None else eqx.filter_shard(tree, NamedSharding(self.mesh, spec))
+        if self.mesh is None:
+            return tree
+        there = NamedSharding(self.mesh, spec)
+        arrays, rest = eqx.partition(tree, eqx.is_array)
+        return eqx.combine(jax.device_put(arrays, there), rest)
 
     def run(self, function: Callable, in_specs: tuple[PartitionSpec, ...]) -> Callable:
         """The function on every device, with its share of the arguments."""
