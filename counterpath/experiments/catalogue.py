@@ -8,6 +8,7 @@ from typing import Literal
 from counterpath.experiments.answers import LEVELS
 from counterpath.experiments.recipes import SPREADING, USUAL, WEIGHTED
 from counterpath.experiments.worlds import ARMS, CONTINUOUS, HORIZONS, INFORMATIVE, RANDOMISED, World
+from counterpath.figures.experiments import Scale
 from counterpath.metrics.deferral import SHARES
 
 Measure = Literal[
@@ -47,7 +48,7 @@ class Curve:
         label: Of the vertical axis.
         over: Label of the horizontal axis.
         at: Values there; `noises`, `depths` or `draws` for those of the scale.
-        logarithmic: Whether the vertical axis is.
+        scale: Of the vertical axis.
         reference: Drawn as a dashed line: `diagonal`, or a height.
     """
 
@@ -55,7 +56,7 @@ class Curve:
     label: str
     over: str
     at: tuple[float, ...] | Literal["noises", "depths", "draws"]
-    logarithmic: bool = False
+    scale: Scale = "linear"
     reference: Literal["diagonal"] | float | None = None
 
 
@@ -88,11 +89,11 @@ class Experiment:
     aims: tuple[Aim, ...] = ()
 
 
-COVERAGE = Curve("coverage", "outcomes inside", "level of the interval", LEVELS, reference="diagonal")
-WIDTH = Curve("width", "median width (std of volumes)", "level of the interval", LEVELS, logarithmic=True)
-SQUARED = Curve("mean squared error", "mean squared error", "noise of the test patients", "noises", logarithmic=True)
+COVERAGE = Curve("coverage", "outcomes inside", "level of the interval", LEVELS, scale="logit", reference="diagonal")
+WIDTH = Curve("width", "median width (std of volumes)", "level of the interval", LEVELS, scale="log")
+SQUARED = Curve("mean squared error", "mean squared error", "noise of the test patients", "noises", scale="log")
 MEDIAN_SQUARED = Curve(
-    "median squared error", "median squared error", "noise of the test patients", "noises", logarithmic=True
+    "median squared error", "median squared error", "noise of the test patients", "noises", scale="log"
 )
 REST = Curve(
     "error of the rest, by volume", "error of the rest ÷ of all", "share withheld", tuple(SHARES), reference=1.0

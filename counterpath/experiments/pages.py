@@ -198,7 +198,7 @@ def _row(curve: Curve, cells: Sequence[Cell], scale: Scale) -> Row:
             if name in cell.curves:
                 curves[model, f"Δ = {cell.horizon:g}"].append(cell.curves[name])
     at = getattr(scale, curve.at) if isinstance(curve.at, str) else curve.at
-    return Row(curve.label, curve.over, at, curve.logarithmic, curve.reference, curves)
+    return Row(curve.label, curve.over, at, curve.scale, curve.reference, curves)
 
 
 def _index(verdicts: dict[str, list[tuple[World, Verdict]]], scale: Scale) -> str:

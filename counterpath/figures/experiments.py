@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from typing import Literal
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from counterpath.figures.style import FAINT, INK, OUTCOME, TREATMENTS, house_style
 
 MARKERS = "osD^vPX"
+SHARES = (0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.999)  # ticks of a `logit` axis
+
+Scale = Literal["linear", "log", "logit"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Row:
         label: Of the vertical axis.
         over: Label of the horizontal axis.
         at: Values there.
-        logarithmic: Whether the vertical axis is.
+        scale: Of the vertical axis; `logit` sets shares near one apart.
         reference: Drawn as a dashed line: where both axes are equal, or at a height.
         curves: By model and column: a curve for each seed.
     """
@@ -33,7 +37,7 @@ class Row:
     label: str
     over: str
     at: Sequence[float]
-    logarithmic: bool
+    scale: Scale
     reference: str | float | None
     curves: Mapping[tuple[str, str], Sequence[Sequence[float]]]
 
@@ -99,7 +103,13 @@ def _draw(
         if len(seeds) > 1:
             std = seeds.std(axis=0, ddof=1)
             axes.fill_between(at, mean - std, mean + std, color=colours[model], alpha=0.15, lw=0)
-    if row.logarithmic:
-        axes.set_yscale("log")
+    if row.scale == "logit":
+        ticks = [tick for tick in SHARES if axes.get_ylim()[0] <= tick]
+        axes.set_yscale("logit", nonpositive="clip")
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.set_ylim(top=SHARES[-1])
+    else:
+        axes.set_yscale(row.scale)
     axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.set_xlabel(row.over)

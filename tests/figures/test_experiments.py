@@ -6,7 +6,7 @@ from counterpath.figures.style import INK
 
 def test_each_model_has_a_line_and_several_seeds_a_band(tmp_path):
     curves = {("A", "Δ = 1"): [[1.0, 2.0], [3.0, 4.0]], ("limit", "Δ = 1"): [[0.5, 0.6]], ("A", "Δ = 2"): [[5.0, 6.0]]}
-    row = Row("error", "noise", (0.01, 0.02), logarithmic=True, reference=1.0, curves=curves)
+    row = Row("error", "noise", (0.01, 0.02), scale="log", reference=1.0, curves=curves)
     paths = [tmp_path / "figure.png", tmp_path / "figure.svg"]
     figure = draw_curves([row], ["Δ = 1", "Δ = 2"], ["A", "B"], ["limit"], title="How large?", paths=paths)
     first, second = figure.axes
@@ -19,3 +19,14 @@ def test_each_model_has_a_line_and_several_seeds_a_band(tmp_path):
     assert not second.collections
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "limit"]
     assert all(path.stat().st_size > 1_000 for path in paths)
+
+
+def test_shares_near_one_are_set_apart_and_stay_in_view(tmp_path):
+    curves = {("A", "Δ = 1"): [[0.95, 1.0]], ("B", "Δ = 1"): [[0.2, 0.3]]}
+    row = Row("outcomes inside", "level", (0.95, 0.99), scale="logit", reference="diagonal", curves=curves)
+    figure = draw_curves([row], ["Δ = 1"], ["A", "B"], [], title="Inside?", paths=[tmp_path / "figure.png"])
+    (axes,) = figure.axes
+    assert axes.get_ylim()[0] < 0.2
+    assert axes.get_ylim()[1] == 0.999
+    labels = [text.get_text() for text in axes.get_yticklabels()]
+    assert labels == ["0.2", "0.5", "0.8", "0.9", "0.95", "0.97", "0.98", "0.99", "0.999"]
