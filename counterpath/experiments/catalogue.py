@@ -2,92 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 from counterpath.experiments.answers import LEVELS
+from counterpath.experiments.experiment import Aim, Curve, Experiment
 from counterpath.experiments.recipes import SPREADING, USUAL, WEIGHTED
-from counterpath.experiments.worlds import ARMS, CONTINUOUS, HORIZONS, INFORMATIVE, RANDOMISED, World
-from counterpath.figures.experiments import Scale
+from counterpath.experiments.worlds import ARMS, CONTINUOUS, HORIZONS, INFORMATIVE, RANDOMISED
 from counterpath.metrics.deferral import SHARES
-
-Measure = Literal[
-    "faithfulness", "sharpness", "closeness", "point_error", "deferral", "outcome_uncertainty", "effects", "runtime"
-]
-
-
-@dataclass(frozen=True)
-class Aim:
-    """What a figure should be, at every horizon.
-
-    Attributes:
-        text: In plain words.
-        figure: Which.
-        model: Whose.
-        lowest: At least.
-        highest: At most.
-        than: Instead of numbers: not above the same figure of this model; none: see `lowest` and `highest`.
-        whose: `paper` for its claims, `ours` for what we set out to reach.
-    """
-
-    text: str
-    figure: str
-    model: str = "BNCDE"
-    lowest: float | None = None
-    highest: float | None = None
-    than: str | None = None
-    whose: Literal["paper", "ours"] = "ours"
-
-
-@dataclass(frozen=True)
-class Curve:
-    """What is drawn over what.
-
-    Attributes:
-        name: Of the curve among what is measured.
-        label: Of the vertical axis.
-        over: Label of the horizontal axis.
-        at: Values there; `noises`, `depths` or `draws` for those of the scale.
-        scale: Of the vertical axis.
-        reference: Drawn as a dashed line: `diagonal`, or a height.
-    """
-
-    name: str
-    label: str
-    over: str
-    at: tuple[float, ...] | Literal["noises", "depths", "draws"]
-    scale: Scale = "linear"
-    reference: Literal["diagonal"] | float | None = None
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """One question.
-
-    Attributes:
-        name: On the command line.
-        title: Of its page.
-        question: In plain words, with what the paper claims.
-        worlds: Where it is asked.
-        models: Besides the oracle.
-        horizons: Days ahead.
-        measures: What is measured.
-        shown: Figures that the page tabulates.
-        curves: That it draws.
-        aims: What should come out.
-    """
-
-    name: str
-    title: str
-    question: str
-    worlds: tuple[World, ...]
-    models: tuple[str, ...]
-    horizons: tuple[float, ...]
-    measures: tuple[Measure, ...]
-    shown: tuple[str, ...]
-    curves: tuple[Curve, ...] = ()
-    aims: tuple[Aim, ...] = ()
-
 
 COVERAGE = Curve("coverage", "outcomes inside", "level of the interval", LEVELS, scale="logit", reference="diagonal")
 WIDTH = Curve("width", "median width (std of volumes)", "level of the interval", LEVELS, scale="log")

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from counterpath.cohort.findings import counted
-from counterpath.experiments.catalogue import EXPERIMENTS, Aim, Curve, Experiment
+from counterpath.experiments.catalogue import EXPERIMENTS
 from counterpath.experiments.cells import Cell, read_cells, write_experiment
+from counterpath.experiments.experiment import Aim, Curve, Experiment
 from counterpath.experiments.measures import BELIEVING
 from counterpath.experiments.recipes import ORACLE
 from counterpath.experiments.scales import Scale

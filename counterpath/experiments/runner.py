@@ -18,9 +18,10 @@ from counterpath.cohort.findings import counted, did_you_mean
 from counterpath.estimators import Estimator
 from counterpath.experiments import measures
 from counterpath.experiments.answers import Judged, judged_model, judged_oracle
-from counterpath.experiments.catalogue import EXPERIMENTS, Experiment
+from counterpath.experiments.catalogue import EXPERIMENTS
 from counterpath.experiments.cells import Cell, Place, ReproductionError, finite, read_cells
 from counterpath.experiments.expected_effects import Effects
+from counterpath.experiments.experiment import Experiment
 from counterpath.experiments.fits import fit_seeds
 from counterpath.experiments.measures import Found
 from counterpath.experiments.provenance import provenance

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterpath.experiments.catalogue import Aim
+from counterpath.experiments.experiment import Aim
 
 # By model and horizon: the figure of each seed.
 Values = Mapping[tuple[str, float], Sequence[float]]

@@ -18,7 +18,7 @@ from counterpath.figures.style import FAINT, INK, OUTCOME, TREATMENTS, house_sty
 MARKERS = "osD^vPX"
 SHARES = (0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.999)  # ticks of a `logit` axis
 
-Scale = Literal["linear", "log", "logit"]
+AxisScale = Literal["linear", "log", "logit"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Row:
     label: str
     over: str
     at: Sequence[float]
-    scale: Scale
+    scale: AxisScale
     reference: str | float | None
     curves: Mapping[tuple[str, str], Sequence[Sequence[float]]]
 

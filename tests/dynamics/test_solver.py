@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import diffrax
 import equinox as eqx
 import jax
@@ -7,12 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.linalg import expm
+from small_fields import FIELD, HIDDEN, through
 
-from counterpath.dynamics import VectorField, WeightLaw, WeightPath, solve, solver, weight_paths
+from counterpath.dynamics import VectorField, WeightLaw, solve, solver, weight_paths
 from counterpath.dynamics.weight_law import Drift
-
-FIELD = VectorField(hidden=3, channels=2, widths=(8,), activation="tanh")
-HIDDEN = jnp.array([0.4, -0.6, 0.2])
 
 
 class LinearField(VectorField):
@@ -26,11 +22,6 @@ class LinearField(VectorField):
 def log_log_slope(cells, errors):
     """The order: by which power of the step the error shrinks."""
     return np.polyfit(np.log(1 / np.array(cells)), np.log(errors), 1)[0]
-
-
-def through(weights):
-    """The path that has these weights at the left edges of the cells."""
-    return WeightPath(weights[0], jnp.zeros(len(weights)), jnp.roll(weights, -1, axis=0))
 
 
 def end_of(field, weights, hidden, clocks, path_steps):
@@ -206,110 +197,9 @@ def test_jointly_with_weights_on_a_given_brownian_path_the_strong_order_is_one(
     assert log_log_slope(cells, hidden_errors) == pytest.approx(1.0, abs=0.15)
 
 
-# Queries inside of steps
-
-
-STEPS = 5
-
-
-@pytest.fixture(scope="module")
-def problem():
-    rng = np.random.default_rng(6)
-    weights = jax.vmap(FIELD.usual_start)(jax.random.split(jax.random.key(7), STEPS))
-    steps = jnp.asarray(rng.normal(size=(STEPS, 2)), dtype=jnp.float32)
-    return weights, jnp.linspace(0.0, 0.8, STEPS), steps
-
-
-@jax.jit
-def answers(weights, clocks, steps, query_step, query_increments):
-    return solve(FIELD, through(weights), HIDDEN, clocks, steps, query_step, query_increments)
-
-
-def explicit_states(weights, clocks, steps):
-    """Z at every edge, step by step."""
-    states = [HIDDEN]
-    for k in range(STEPS):
-        states.append(states[-1] + FIELD(states[-1], clocks[k], FIELD.layers(weights[k])) @ steps[k])
-    return np.stack(states)
-
-
-def test_a_query_at_either_edge_of_a_step_is_the_state_there(problem):
-    states = explicit_states(*problem)
-    everywhere = jnp.arange(STEPS)
-    np.testing.assert_allclose(answers(*problem, everywhere, problem[2]), states[1:], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(answers(*problem, everywhere, 0 * problem[2]), states[:-1], rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("cells", [2, 3, 5, 8])
-def test_over_a_stretch_of_cells_the_weights_stay_and_the_state_moves(problem, cells):
-    """Also where the last stretch is shorter than the others."""
-    weights, clocks, steps = problem
-    path = replace(through(weights[::cells]), cells=cells)
-    found = solve(FIELD, path, HIDDEN, clocks, steps, jnp.arange(STEPS), steps)
-    held = jnp.repeat(weights[::cells], cells, axis=0)[:STEPS]
-    np.testing.assert_allclose(found, explicit_states(held, clocks, steps)[1:], rtol=1e-5, atol=1e-6)
-
-
 def test_weights_of_stretches_are_those_of_a_grid_with_longer_cells(moving_law):
     keys, durations = jax.random.split(jax.random.key(8), 3), jnp.array([0.1, 0.2, 0.1, 0.25, 0.35])
     path, kl = weight_paths(moving_law, keys, durations, cells=2)
     longer, expected = weight_paths(moving_law, keys, jnp.array([0.3, 0.35, 0.35]))
     np.testing.assert_allclose(path.at_stretches(), longer.at_stretches(), rtol=1e-6)
     np.testing.assert_allclose(kl, expected, rtol=1e-6)
-
-
-def test_a_query_inside_a_step_is_the_end_of_a_path_that_stops_there(problem):
-    """What follows the query, in its step or later, does not enter."""
-    weights, clocks, steps = problem
-    for k in (0, 2, 4):
-        inside = jnp.array([0.3, -0.7]) * steps[k]
-        stopped = steps.at[k].set(inside).at[k + 1 :].set(jnp.nan)
-        expected = answers(weights, clocks, stopped, jnp.array([k]), inside[None])
-        other_end = answers(weights, clocks, steps, jnp.array([k]), inside[None])
-        np.testing.assert_array_equal(other_end, expected)
-        truncated = solve(
-            FIELD,
-            through(weights[: k + 1]),
-            HIDDEN,
-            clocks[: k + 1],
-            stopped[: k + 1],
-            jnp.array([k]),
-            stopped[k : k + 1],
-        )
-        np.testing.assert_allclose(truncated, expected, rtol=1e-6, atol=1e-7)
-
-
-def test_what_is_carried_along_is_the_path_at_every_query():
-    """And the learned part sees it there, at the start of each step."""
-    rows = np.array([[0.5, 0.0], [1.0, -2.0]], dtype=np.float32)
-    field = replace(FIELD, carry=jnp.asarray(rows))
-    rng = np.random.default_rng(9)
-    steps, inside = (jnp.asarray(rng.normal(size=(STEPS, 2)), dtype=jnp.float32) for _ in range(2))
-    weights, clocks = field.usual_start(jax.random.key(10)), jnp.linspace(0.0, 0.8, STEPS)
-    start = jnp.append(HIDDEN, jnp.array([0.3, -0.1]))
-    path = through(jnp.broadcast_to(weights, (STEPS, field.size)))
-    found = solve(field, path, start, clocks, steps, jnp.arange(STEPS), inside)
-    state, expected = start, []
-    for k in range(STEPS):
-        matrix = jnp.concatenate([field(state, clocks[k], field.layers(weights)), rows])
-        expected.append(state + matrix @ inside[k])
-        state = state + matrix @ steps[k]
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_queries_do_not_disturb_each_other(problem):
-    where = jnp.array([3, 0, 3, 4, 1])
-    increments = jnp.asarray(np.random.default_rng(8).normal(size=(5, 2)), dtype=jnp.float32)
-    together = answers(*problem, where, increments)
-    alone = [answers(*problem, where[i : i + 1], increments[i : i + 1])[0] for i in range(5)]
-    np.testing.assert_allclose(together, alone, rtol=1e-6, atol=1e-7)
-    others_moved = answers(*problem, where, increments.at[:4].multiply(100.0))
-    np.testing.assert_array_equal(others_moved[4], together[4])
-
-
-def test_steps_on_which_the_path_rests_leave_the_state_alone(problem):
-    weights, clocks, steps = problem
-    rests = steps.at[2:].set(0.0)
-    at_rest = answers(weights, clocks, rests, jnp.array([1, 4]), jnp.stack([steps[1], jnp.zeros(2)]))
-    np.testing.assert_array_equal(at_rest[0], at_rest[1])
-    assert np.abs(at_rest[0] - HIDDEN).max() > 0.01

@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpath.experiments.catalogue import Aim
+from counterpath.experiments.experiment import Aim
 from counterpath.experiments.verdicts import judge
 
 WITHIN = Aim("hold 94 to 96%", "95% holds", lowest=0.94, highest=0.96)

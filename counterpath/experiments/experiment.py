@@ -1,0 +1,86 @@
+"""What an experiment is: a question, where and of whom it is asked, what is drawn, and what should come out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from counterpath.experiments.worlds import World
+from counterpath.figures.experiments import AxisScale
+
+Measure = Literal[
+    "faithfulness", "sharpness", "closeness", "point_error", "deferral", "outcome_uncertainty", "effects", "runtime"
+]
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a figure should be, at every horizon.
+
+    Attributes:
+        text: In plain words.
+        figure: Which.
+        model: Whose.
+        lowest: At least.
+        highest: At most.
+        than: Instead of numbers: not above the same figure of this model; none: see `lowest` and `highest`.
+        whose: `paper` for its claims, `ours` for what we set out to reach.
+    """
+
+    text: str
+    figure: str
+    model: str = "BNCDE"
+    lowest: float | None = None
+    highest: float | None = None
+    than: str | None = None
+    whose: Literal["paper", "ours"] = "ours"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What is drawn over what.
+
+    Attributes:
+        name: Of the curve among what is measured.
+        label: Of the vertical axis.
+        over: Label of the horizontal axis.
+        at: Values there; `noises`, `depths` or `draws` for those of the scale.
+        scale: Of the vertical axis.
+        reference: Drawn as a dashed line: `diagonal`, or a height.
+    """
+
+    name: str
+    label: str
+    over: str
+    at: tuple[float, ...] | Literal["noises", "depths", "draws"]
+    scale: AxisScale = "linear"
+    reference: Literal["diagonal"] | float | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One question.
+
+    Attributes:
+        name: On the command line.
+        title: Of its page.
+        question: In plain words, with what the paper claims.
+        worlds: Where it is asked.
+        models: Besides the oracle.
+        horizons: Days ahead.
+        measures: What is measured.
+        shown: Figures that the page tabulates.
+        curves: That it draws.
+        aims: What should come out.
+    """
+
+    name: str
+    title: str
+    question: str
+    worlds: tuple[World, ...]
+    models: tuple[str, ...]
+    horizons: tuple[float, ...]
+    measures: tuple[Measure, ...]
+    shown: tuple[str, ...]
+    curves: tuple[Curve, ...] = ()
+    aims: tuple[Aim, ...] = ()
