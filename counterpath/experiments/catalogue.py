@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from counterpath.experiments.answers import LEVELS
 from counterpath.experiments.experiment import Aim, Curve, Experiment
 from counterpath.experiments.recipes import SPREADING, USUAL, WEIGHTED
@@ -22,35 +24,54 @@ REST_RELATIVE = Curve(
 )
 
 
-def _faithful(model: str = "BNCDE") -> tuple[Aim, ...]:
-    return (
-        Aim("95% intervals hold at least 95%", "95% holds", model, lowest=0.95, whose="paper"),
-        Aim("99% intervals hold at least 99%", "99% holds", model, lowest=0.99, whose="paper"),
-        Aim("95% intervals hold 94 to 96%", "95% holds", model, 0.94, 0.96),
-        Aim("99% intervals hold 98 to 100%", "99% holds", model, 0.98, 1.0),
-    )
+@dataclass(frozen=True)
+class _Compared:
+    """Whose aims and claims: ours, and the paper's about its own configurations."""
+
+    ours: str = "BNCDE"
+    beside: str = "TECDE"
+    published: str = "BNCDE.paper"
+    published_beside: str = "TECDE.paper"
+
+    @property
+    def faithful(self) -> tuple[Aim, ...]:
+        return (
+            Aim("95% intervals hold at least 95%", "95% holds", self.published, lowest=0.95, whose="paper"),
+            Aim("99% intervals hold at least 99%", "99% holds", self.published, lowest=0.99, whose="paper"),
+            Aim("95% intervals hold 94 to 96%", "95% holds", self.ours, 0.94, 0.96),
+            Aim("99% intervals hold 98 to 100%", "99% holds", self.ours, 0.98, 1.0),
+        )
+
+    @property
+    def sharp(self) -> tuple[Aim, ...]:
+        return (
+            self._claim("narrower than {}", "95% width"),
+            Aim("at most 1.15 times the oracle's width", "95% width ÷ oracle", self.ours, highest=1.15),
+        )
+
+    @property
+    def exact(self) -> tuple[Aim, ...]:
+        return (
+            self._claim("a smaller error than {}", "mean squared error at noise 0.01"),
+            Aim("at most 1.15 times the oracle's", "mean squared error ÷ oracle", self.ours, highest=1.15),
+        )
+
+    @property
+    def informative(self) -> tuple[Aim, ...]:
+        area = "area by volume"
+        return (
+            self._claim("an area below that of {}", area),
+            Aim(f"an area below that of {self.beside}", area, self.ours, than=self.beside),
+            Aim("an area below random's", "area by the model's scale", self.ours, highest=1.0),
+        )
+
+    def _claim(self, text: str, figure: str) -> Aim:
+        other = self.published_beside
+        return Aim(text.format(other), figure, self.published, than=other, whose="paper")
 
 
-def _sharp(model: str = "BNCDE", beside: str = "TECDE") -> tuple[Aim, ...]:
-    return (
-        Aim(f"narrower than {beside}", "95% width", model, than=beside, whose="paper"),
-        Aim("at most 1.15 times the oracle's width", "95% width ÷ oracle", model, highest=1.15),
-    )
-
-
-def _exact(model: str = "BNCDE", beside: str = "TECDE") -> tuple[Aim, ...]:
-    return (
-        Aim(f"a smaller error than {beside}", "mean squared error at noise 0.01", model, than=beside, whose="paper"),
-        Aim("at most 1.15 times the oracle's", "mean squared error ÷ oracle", model, highest=1.15),
-    )
-
-
-def _informative(model: str = "BNCDE", beside: str = "TECDE") -> tuple[Aim, ...]:
-    return (
-        Aim(f"an area below {beside}'s", "area by volume", model, than=beside, whose="paper"),
-        Aim("an area below random's", "area by the model's scale", model, highest=1.0),
-    )
-
+PLAIN = _Compared()
+INVERSE_INTENSITY = _Compared("BNCDE, weighted", "TESAR-CDE", "BNCDE.paper, weighted", "TESAR-CDE.paper")
 
 CLOSE = Aim("CRPS at most 1.10 times the oracle's", "CRPS ÷ oracle", highest=1.10)
 
@@ -67,7 +88,7 @@ EXPERIMENTS = {
             ("faithfulness",),
             ("95% holds", "99% holds", "95% holds, seen", "95% holds, other arm", "95% holds, branching"),
             (COVERAGE,),
-            _faithful(),
+            PLAIN.faithful,
         ),
         Experiment(
             "sharpness",
@@ -79,7 +100,7 @@ EXPERIMENTS = {
             ("sharpness", "closeness"),
             ("95% width", "95% width ÷ oracle", "99% width ÷ oracle", "CRPS ÷ oracle"),
             (WIDTH,),
-            (*_sharp(), CLOSE),
+            (*PLAIN.sharp, CLOSE),
         ),
         Experiment(
             "point-error",
@@ -91,7 +112,7 @@ EXPERIMENTS = {
             ("point_error",),
             ("mean squared error ÷ oracle", "mean squared error at noise 0.01", "median squared error at noise 0.01"),
             (SQUARED, MEDIAN_SQUARED),
-            _exact(),
+            PLAIN.exact,
         ),
         Experiment(
             "deferral",
@@ -104,7 +125,7 @@ EXPERIMENTS = {
             ("deferral",),
             ("area by volume", "area by the model's scale", "area by volume, branching"),
             (REST, REST_RELATIVE),
-            _informative(),
+            PLAIN.informative,
         ),
         Experiment(
             "outcome-uncertainty",
@@ -117,6 +138,13 @@ EXPERIMENTS = {
             ("Spearman, volume", "Spearman, relative", "Spearman, volume − oracle", "Spearman, relative − oracle"),
             (),
             (
+                Aim(
+                    "a larger spread goes with a larger error",
+                    "Spearman, volume",
+                    PLAIN.published,
+                    lowest=0.0,
+                    whose="paper",
+                ),
                 Aim("within 0.05 of the oracle's rank correlation", "Spearman, volume − oracle", lowest=-0.05),
                 Aim("the same on a relative scale", "Spearman, relative − oracle", lowest=-0.05),
             ),
@@ -138,7 +166,7 @@ EXPERIMENTS = {
                 "area by volume",
             ),
             (COVERAGE, WIDTH, SQUARED, REST),
-            (*_faithful(), *_sharp(), *_exact(), *_informative(), CLOSE),
+            (*PLAIN.faithful, *PLAIN.sharp, *PLAIN.exact, *PLAIN.informative, CLOSE),
         ),
         Experiment(
             "informative-sampling",
@@ -159,10 +187,10 @@ EXPERIMENTS = {
             ),
             (COVERAGE, WIDTH, SQUARED, REST),
             (
-                *_faithful("BNCDE, weighted"),
-                *_sharp("BNCDE, weighted", "TESAR-CDE"),
-                *_exact("BNCDE, weighted", "TESAR-CDE"),
-                *_informative("BNCDE, weighted", "TESAR-CDE"),
+                *INVERSE_INTENSITY.faithful,
+                *INVERSE_INTENSITY.sharp,
+                *INVERSE_INTENSITY.exact,
+                *INVERSE_INTENSITY.informative,
             ),
         ),
         Experiment(
@@ -220,7 +248,7 @@ EXPERIMENTS = {
             ("closeness", "faithfulness", "sharpness"),
             ("CRPS ÷ oracle", "95% holds", "99% holds", "95% width ÷ oracle"),
             (COVERAGE,),
-            (CLOSE, *_faithful()[2:], _sharp()[1]),
+            (CLOSE, *PLAIN.faithful[2:], PLAIN.sharp[1]),
         ),
         Experiment(
             "effects",

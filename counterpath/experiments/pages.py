@@ -122,7 +122,7 @@ def _verdict_table(verdicts: Sequence[tuple[World, Verdict]]) -> str:
 
 
 def _whose(aim: Aim) -> str:
-    return "the paper" if aim.whose == "paper" else "ours"
+    return f"{'the paper' if aim.whose == 'paper' else 'ours'}, of {aim.model}"
 
 
 def _table(experiment: Experiment, cells: Sequence[Cell], scale: Scale, world: World, figure: str) -> str:

@@ -38,9 +38,19 @@ def _tecde(scale: Scale, horizon: float, seed: int, **options: Any) -> TECDE:
     return TECDE(horizon, seed=seed, **asked)
 
 
+def _as_published(published: BNCDE | TECDE, scale: Scale, **options: Any) -> Estimator:
+    """With the scale's settings, as far as the model has them."""
+    own = published.parameters
+    asked: Any = own | {name: value for name, value in scale.paper.items() if name in own} | options
+    return type(published)(published.max_horizon, **asked)
+
+
 def _paper(scale: Scale, horizon: float, seed: int, **options: Any) -> Estimator:
-    asked: Any = {**BNCDE.paper(horizon, seed=seed).parameters, **scale.paper, **options}
-    return BNCDE(horizon, **asked)
+    return _as_published(BNCDE.paper(horizon, seed=seed), scale, **options)
+
+
+def _tecde_paper(scale: Scale, horizon: float, seed: int, **options: Any) -> Estimator:
+    return _as_published(TECDE.paper(horizon, seed=seed), scale, **options)
 
 
 def _ensemble(scale: Scale, horizon: float, seed: int, **options: Any) -> Estimator:
@@ -64,8 +74,16 @@ def _with_diffusion(diffusion: float) -> Recipe:
 
 
 ORACLE = "Oracle"
-USUAL = ("BNCDE", "BNCDE.paper", "TECDE", "TECDE with noise", "DeepEnsemble", "LastValue")
-WEIGHTED = ("BNCDE, weighted", "TESAR-CDE", "TESAR-CDE with noise", "DeepEnsemble, weighted", "LastValue")
+USUAL = ("BNCDE", "BNCDE.paper", "TECDE", "TECDE.paper", "TECDE with noise", "DeepEnsemble", "LastValue")
+WEIGHTED = (
+    "BNCDE, weighted",
+    "BNCDE.paper, weighted",
+    "TESAR-CDE",
+    "TESAR-CDE.paper",
+    "TESAR-CDE with noise",
+    "DeepEnsemble, weighted",
+    "LastValue",
+)
 SPREADING = tuple(_with_diffusion(diffusion).name for diffusion in DIFFUSIONS)
 
 RECIPES = {
@@ -74,11 +92,14 @@ RECIPES = {
         Recipe("BNCDE", _bncde),
         Recipe("BNCDE.paper", _paper, per_horizon=True),
         Recipe("TECDE", _tecde),
+        Recipe("TECDE.paper", _tecde_paper, per_horizon=True),
         Recipe("TECDE with noise", _with_noise),
         Recipe("DeepEnsemble", _ensemble),
         Recipe("LastValue", lambda scale, horizon, seed: LastValue(horizon, seed=seed)),
         Recipe("BNCDE, weighted", _inverse_intensity(_bncde)),
+        Recipe("BNCDE.paper, weighted", _inverse_intensity(_paper), per_horizon=True),
         Recipe("TESAR-CDE", _inverse_intensity(_tecde)),
+        Recipe("TESAR-CDE.paper", _inverse_intensity(_tecde_paper), per_horizon=True),
         Recipe("TESAR-CDE with noise", _inverse_intensity(_with_noise)),
         Recipe("DeepEnsemble, weighted", _inverse_intensity(_ensemble)),
         *(_with_diffusion(diffusion) for diffusion in DIFFUSIONS),

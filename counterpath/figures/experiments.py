@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from counterpath.figures.style import FAINT, INK, OUTCOME, TREATMENTS, house_style
 
-MARKERS = "osD^vPX"
+MARKERS = "osD^vPX<>"
 SHARES = (0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.999)  # ticks of a `logit` axis
 
 AxisScale = Literal["linear", "log", "logit"]
@@ -56,22 +56,28 @@ def draw_curves(
     Args:
         rows: Quantities.
         columns: Horizons, in words.
-        models: In the order of the legend, each in a colour.
+        models: In the order of the legend, each in a colour; `NAME.paper` is dashed, in the colour of `NAME`.
         limits: What models are compared with, at most two, in black and grey.
         title: Above all.
         paths: Files to write.
     """
     known = (OUTCOME, *TREATMENTS)
-    colours = {model: known[i % len(known)] for i, model in enumerate(models)}
+    published = {model: own for model in models if (own := model.replace(".paper", "")) != model and own in models}
+    own_colour = [model for model in models if model not in published]
+    colours = {model: known[i % len(known)] for i, model in enumerate(own_colour)}
+    colours |= {model: colours[own] for model, own in published.items()}
     colours |= dict(zip(limits, (INK, FAINT)[: len(limits)], strict=True))
     models = (*models, *limits)
-    markers = {model: MARKERS[i % len(MARKERS)] for i, model in enumerate(models)}
+    looks = {
+        model: {"color": colours[model], "marker": MARKERS[i % len(MARKERS)], "ls": "--" if model in published else "-"}
+        for i, model in enumerate(models)
+    }
     with house_style(), mpl.rc_context({"svg.hashsalt": "counterpath"}):
         figure = Figure(figsize=(2.8 + 2.6 * len(columns), 0.9 + 2.3 * len(rows)), layout="constrained")
         grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex="row", sharey="row")
         for row, line in zip(rows, grid, strict=True):
             for column, axes in zip(columns, line, strict=True):
-                _draw(axes, row, column, models, colours, markers)
+                _draw(axes, row, column, looks)
             line[0].set_ylabel(row.label)
         for column, axes in zip(columns, grid[0], strict=True):
             axes.set_title(column)
@@ -86,23 +92,21 @@ def draw_curves(
     return figure
 
 
-def _draw(
-    axes: Axes, row: Row, column: str, models: Sequence[str], colours: Mapping[str, str], markers: Mapping[str, str]
-) -> None:
+def _draw(axes: Axes, row: Row, column: str, looks: Mapping[str, Mapping[str, Any]]) -> None:
     at = np.asarray(row.at)
     if row.reference == "diagonal":
         axes.plot(at, at, color=INK, lw=0.8, ls=(0, (3, 2)))
     elif row.reference is not None:
         axes.axhline(float(row.reference), color=INK, lw=0.8, ls=(0, (3, 2)))
-    for model in models:
+    for model, look in looks.items():
         seeds = np.array(row.curves.get((model, column), ()))
         if not seeds.size:
             continue
         mean = seeds.mean(axis=0)
-        axes.plot(at, mean, color=colours[model], marker=markers[model], ms=3, lw=1.2, label=model)
+        axes.plot(at, mean, ms=3, lw=1.2, label=model, **look)
         if len(seeds) > 1:
             std = seeds.std(axis=0, ddof=1)
-            axes.fill_between(at, mean - std, mean + std, color=colours[model], alpha=0.15, lw=0)
+            axes.fill_between(at, mean - std, mean + std, color=look["color"], alpha=0.15, lw=0)
     if row.scale == "logit":
         ticks = [tick for tick in SHARES if axes.get_ylim()[0] <= tick]
         axes.set_yscale("logit", nonpositive="clip")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from counterpath import BNCDE, TECDE
 from counterpath.experiments.catalogue import EXPERIMENTS
 from counterpath.experiments.recipes import RECIPES, USUAL, WEIGHTED
 from counterpath.experiments.scales import SCALES
@@ -43,7 +44,20 @@ def test_recipes_differ_in_what_they_should(scale, name):
         assert own == other
 
 
-def test_tesar_is_te_cde_with_weights():
-    plain, weighted = (RECIPES[name].build(SCALES["paper"], 5.0, 0) for name in ("TECDE", "TESAR-CDE"))
+@pytest.mark.parametrize(
+    "names", [("TECDE", "TESAR-CDE"), ("TECDE.paper", "TESAR-CDE.paper")], ids=lambda names: names[0]
+)
+def test_tesar_is_te_cde_with_weights(names):
+    plain, weighted = (RECIPES[name].build(SCALES["paper"], 5.0, 0) for name in names)
     changed = {key for key, value in weighted.parameters.items() if value != plain.parameters[key]}
     assert changed == {"informative_sampling"}
+
+
+@pytest.mark.parametrize("model", [BNCDE, TECDE])
+def test_the_paper_is_judged_by_its_own_configuration(model):
+    name = f"{model.__name__}.paper"
+    assert RECIPES[name].per_horizon
+    assert RECIPES[name].build(SCALES["paper"], 3.0, 4).parameters == model.paper(3.0, seed=4).parameters
+    claims = [aim for experiment in EXPERIMENTS.values() for aim in experiment.aims if aim.whose == "paper"]
+    assert all(aim.model.startswith("BNCDE.paper") for aim in claims)
+    assert {aim.than for aim in claims if aim.than and "σ" not in aim.than} == {"TECDE.paper", "TESAR-CDE.paper"}
