@@ -15,6 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import typer
 
@@ -62,7 +63,9 @@ def main(levers: list[str] = typer.Argument(None), to: Path = RESULTS) -> None: 
     path = to / "levers.json"
     tried = last_result("levers", to)["tried"] if path.exists() else []
     for name in levers or [name for name in LEVERS if name not in {row["lever"] for row in tried}]:
-        record = provenance(f"python -m bench.levers {name!r}")
+        device = jax.devices()[0]
+        machine = {"device": None if device.platform == "cpu" else device.device_kind}
+        record = provenance(f"python -m bench.levers {name!r}") | machine
         found = [attempt(name, world) | {"record": record} for world in WORLDS]
         tried = [row for row in tried if row["lever"] != name] + found
         write_result("levers", {"tried": tried}, page_of(tried), to)
@@ -129,13 +132,14 @@ def effects(model: cp.BNCDE, test: Any, today: cp.Cohort) -> list[float]:
 
 def page_of(tried: list[dict[str, Any]]) -> str:
     commits = sorted({row["record"]["commit"][:10] for row in tried})
+    machines = sorted({row["record"]["device"] or row["record"]["processor"] for row in tried})
     parts = [
         "# What each setting does\n\n"
         f"`BNCDE()` with one setting changed: a fit on {TRAIN:,} development patients, {VALIDATION} for stopping, "
         f"judged on {TEST:,} others known up to day {CUT_DAYS:g}, at {HORIZONS[0]:g} to {HORIZONS[-1]:g} days. One fit "
         "each: another draw of the patients changes a ratio by some hundredths. Effects: share of 95% intervals of "
         "expected effects that hold the oracle's, chemotherapy against nothing and against radiotherapy. "
-        f"`python -m bench.levers` on {tried[0]['record']['processor']}; commit "
+        f"`python -m bench.levers` on {', '.join(machines)}; commit "
         f"{', '.join(f'`{commit}`' for commit in commits)}; figures: `levers.json`.\n"
     ]
     for world in WORLDS:
