@@ -62,37 +62,30 @@ def page_of(experiment: Experiment, cells: Sequence[Cell], scale: Scale, picture
     missing = _missing(experiment, cells, scale)
     if missing:
         parts.append(f"\nNot measured: {'; '.join(missing)}.\n")
+    parts.append(f"\n## How it was made\n\n{_origins(cells)}")
     return "".join(parts)
 
 
 def _setting(cells: Sequence[Cell], scale: Scale) -> str:
     seeds = {cell.seed for cell in cells if cell.model != ORACLE}
-    machines = sorted({cell.record["device"] or cell.record["processor"] for cell in cells})
-    commands = sorted({cell.record["command"] for cell in cells})
     nothing = "This only shows that everything runs; **the figures mean nothing.** " if scale.means_nothing else ""
     own = "seeds, each with patients of its own" if len(seeds) > 1 else "seed"
     return (
         f"{nothing}{scale.train:,} training patients, {scale.validation:,} for stopping, {scale.test:,} test patients "
-        f"known up to day 54; {len(seeds)} training {own}. "
-        f"Measured on {', '.join(machines)} with {', '.join(f'`{command}`' for command in commands)}, "
-        f"commit {_states(cells)}."
+        f"known up to day 54; {len(seeds)} training {own}."
     )
 
 
-def _states(cells: Sequence[Cell]) -> str:
-    """Commits of the program; where there are several, whose figures are of each, and on which test patients."""
-    by_commit: dict[str, list[Cell]] = defaultdict(list)
+def _origins(cells: Sequence[Cell]) -> str:
+    """By which commands, on which machines and commits, and on which test patients the figures were made."""
+    by_origin: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for cell in cells:
-        by_commit[(cell.record["commit"] or "no commit")[:10]].append(cell)
-    if len(by_commit) == 1:
-        return f"`{next(iter(by_commit))}`"
-    told = []
-    for commit, own in sorted(by_commit.items()):
-        models = sorted({f"{cell.model} in {cell.world}" for cell in own})
-        seeds = sorted({f"{cell.record['test_seed']:,}" for cell in own if "test_seed" in cell.record})
-        patients = f", test patients of seed {' and '.join(seeds)}" if seeds else ""
-        told.append(f"`{commit}` ({', '.join(models)}{patients})")
-    return "; ".join(told)
+        record = cell.record
+        machine, commit = record["device"] or record["processor"], (record["commit"] or "no commit")[:10]
+        patients = f", test patients of seed {record['test_seed']:,}" if "test_seed" in record else ""
+        about = f"{machine}, commit `{commit}`{patients}: `{record['command']}`"
+        by_origin[commit, about].add(f"{cell.model} in {cell.world}")
+    return "".join(f"- {', '.join(sorted(whose))}: {about}\n" for (_, about), whose in sorted(by_origin.items()))
 
 
 def _verdicts(experiment: Experiment, cells: Sequence[Cell], scale: Scale) -> list[tuple[World, Verdict]]:

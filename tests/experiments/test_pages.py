@@ -37,7 +37,7 @@ def test_a_page_has_means_spreads_verdicts_and_what_is_missing(folder):
     text = page.read_text()
     assert "| BNCDE | 95.5 ± 0.7% | – | – |" in text
     assert "| TECDE | 60.5 ± 0.7% | – | – |" in text
-    assert "| 95% intervals hold 94 to 96% | ours | arms | **holds where measured** | 0.955 at 1 |" in text
+    assert "| 95% intervals hold 94 to 96% | ours, of BNCDE | arms | **holds where measured** | 0.955 at 1 |" in text
     assert "TECDE in arms: 1 seed at Δ = 1, Δ = 2, Δ = 3" in text
     assert "LastValue in arms: Δ = 1, Δ = 2, Δ = 3" in text
     assert "![Do intervals hold what they say?](faithfulness.svg)" in text
@@ -61,8 +61,11 @@ def test_a_page_says_which_figures_are_of_which_state_of_the_program(folder):
         replace(cell, record=later).write(folder / "work" / "cells")
     _, page = write_pages(folder, LAPTOP)
     text = page.read_text()
-    assert "commit `0123456789` (BNCDE in arms, TECDE in arms); `fedcba9876` (LastValue in arms, " in text
-    assert "test patients of seed 81,000)." in text
+    assert text.endswith(
+        "## How it was made\n\n"
+        "- BNCDE in arms, TECDE in arms: a processor, commit `0123456789`: `counterpath reproduce`\n"
+        "- LastValue in arms: a processor, commit `fedcba9876`, test patients of seed 81,000: `counterpath reproduce`\n"
+    )
 
 
 def test_a_newer_cell_replaces_the_older(folder):

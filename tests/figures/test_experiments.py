@@ -30,3 +30,15 @@ def test_shares_near_one_are_set_apart_and_stay_in_view(tmp_path):
     assert axes.get_ylim()[1] == 0.999
     labels = [text.get_text() for text in axes.get_yticklabels()]
     assert labels == ["0.2", "0.5", "0.8", "0.9", "0.95", "0.97", "0.98", "0.99", "0.999"]
+
+
+def test_a_published_configuration_is_dashed_in_the_colour_of_its_model(tmp_path):
+    models = ["A", "A.paper", "B, weighted", "B.paper, weighted", "C.paper"]
+    curves = {(model, "Δ = 1"): [[1.0, 2.0]] for model in models}
+    row = Row("width", "level", (0.95, 0.99), scale="linear", reference=None, curves=curves)
+    figure = draw_curves([row], ["Δ = 1"], models, [], title="Wide?", paths=[tmp_path / "figure.png"])
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    assert lines["A"].get_color() == lines["A.paper"].get_color()
+    assert lines["B, weighted"].get_color() == lines["B.paper, weighted"].get_color()
+    assert [lines[model].get_linestyle() for model in models] == ["-", "--", "-", "--", "-"]
+    assert len({line.get_color() for line in lines.values()}) == 3
