@@ -12,6 +12,8 @@ to it and the same f.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -20,6 +22,8 @@ from jaxtyping import Array, Float, Int, Key, Shaped
 from counterpath.dynamics.brownian import Increments, brownian_increments
 from counterpath.dynamics.vector_field import VectorField
 from counterpath.dynamics.weight_law import Drift, FixedWeights, WeightLaw
+
+UNROLLED = 8  # cells at most: without a loop a GPU has fewer small programs to start, but each cell is compiled
 
 
 class WeightPath(eqx.Module):
@@ -137,13 +141,15 @@ _answered.defvjp(
 def solve(
     field: VectorField,
     path: WeightPath,
-    hidden: Float[Array, " state"],
+    hidden: Float[Array, "patients state"],
     clocks: Float[Array, " steps"],
-    path_steps: Float[Array, "steps channels"],
-    query_step: Int[Array, " queries"],
-    query_increments: Float[Array, "queries channels"],
-) -> Float[Array, "queries state"]:
-    """Z and what is carried along at each query, for one patient and one draw.
+    path_steps: Float[Array, "patients steps channels"],
+    query_step: Int[Array, "patients queries"],
+    query_increments: Float[Array, "patients queries channels"],
+) -> Float[Array, "patients queries state"]:
+    """Z and what is carried along at each query, for the patients who share a draw.
+
+    Gradients are those of Z and ω: paths and queries are data.
 
     Args:
         field: f.
@@ -154,32 +160,100 @@ def solve(
         query_step: The step that each query lies in.
         query_increments: ΔX from the start of that step up to the query.
     """
-    hidden, carried = hidden[: field.hidden], hidden[field.hidden :]
-    moved_along = carried + jnp.cumsum(field.carried_steps(path_steps[:-1]), axis=0)
-    carried = jnp.concatenate([carried[None], moved_along])  # at the start of each step; of it nothing is to be solved
+    hidden, carried = hidden[:, : field.hidden], hidden[:, field.hidden :]
+    moves = jnp.cumsum(field.carried_steps(path_steps[:, :-1]), axis=1)
+    carried = jnp.concatenate([carried[:, None], carried[:, None] + moves], axis=1)  # nothing of it is to be solved
+    at_queries = jnp.take_along_axis(carried, query_step[:, :, None], axis=1) + field.carried_steps(query_increments)
+    stops = query_step.shape[1] == 1
+    if stops:  # nothing after the only query is needed, so the path ends there
+        number = jnp.arange(len(clocks))[:, None]
+        path_steps = jnp.where(number < query_step[:, :, None], path_steps, 0.0)
+        path_steps = jnp.where(number == query_step[:, :, None], query_increments, path_steps)
+    queries = jax.tree.map(lambda rows: rows[:, :0] if stops else rows, (query_step, query_increments))
 
     def along_stretch(carry, stretch):
         weights, state, reached = carry
-        keep, move, cells = stretch
-        layers = field.layers(weights)
-
-        def step(carry, cell):
-            state, reached = carry
-            number, clock, increment, along = cell
-            matrix = field(jnp.concatenate([state, along]), clock, layers)
-            here = (query_step == number)[:, None]
-            reached = jnp.where(here, state + query_increments @ matrix.T, reached)
-            return (state + matrix @ increment, reached), None
-
-        (state, reached), _ = jax.lax.scan(step, (state, reached), cells)
+        keep, move, carried, cells = stretch
+        state, reached = _along_cells(field, field.layers(weights), state, reached, carried, cells, queries)
         moved = weights if move is None else keep * weights + move
         return (moved, state, reached), None
 
-    cells = [in_stretches(rows, path.cells) for rows in (clocks, path_steps, carried)]
-    numbers = jnp.arange(cells[0].size).reshape(cells[0].shape)
-    start = (path.start, hidden, jnp.zeros((len(query_step), field.hidden)))
-    (_, _, reached), _ = jax.lax.scan(along_stretch, start, (path.kept, path.moves, (numbers, *cells)))
-    return jnp.concatenate([reached, carried[query_step] + field.carried_steps(query_increments)], axis=1)
+    by_cell = (clocks, jnp.swapaxes(path_steps, 0, 1), jnp.swapaxes(carried, 0, 1))
+    clocks, increments, carried = (in_stretches(each, path.cells) for each in by_cell)
+    cells = Cells(jnp.arange(clocks.size).reshape(clocks.shape), clocks, increments)
+    start = (path.start, hidden, jnp.zeros((*queries[0].shape, field.hidden)))
+    (_, state, reached), _ = jax.lax.scan(along_stretch, start, (path.kept, path.moves, carried, cells))
+    return jnp.concatenate([state[:, None] if stops else reached, at_queries], axis=2)
+
+
+class Cells(NamedTuple):
+    """Steps of the grid, which lead.
+
+    Attributes:
+        number: Of the step.
+        clock: Time where it starts.
+        increment: ΔX of each patient.
+    """
+
+    number: Int[Array, "*cells"]
+    clock: Float[Array, "*cells"]
+    increment: Float[Array, "*cells patients channels"]
+
+
+@jax.custom_vjp
+def _along_cells(field, layers, state, reached, carried, cells, queries):
+    """Z after the cells of a stretch, and at the queries in them."""
+    return _follow(field, layers, state, reached, carried, cells, queries)[0]
+
+
+def _follow(field, layers, state, reached, carried, cells, queries):
+    """The same, with what the way back needs: states, matrices and signals of every cell."""
+    query_step, query_increments = queries
+
+    def step(carry, at_cell):
+        (state, reached), (carried, cell) = carry, at_cell
+        together = jnp.concatenate([state, carried], axis=1)
+        matrix, before = jax.vmap(field.with_signals, in_axes=(0, None, None))(together, cell.clock, layers)
+        here = (query_step == cell.number)[:, :, None]
+        reached = jnp.where(here, state[:, None] + _times(matrix, query_increments), reached)
+        return (state + _times(matrix, cell.increment[:, None])[:, 0], reached), (together, matrix, before)
+
+    return jax.lax.scan(step, (state, reached), (carried, cells), unroll=min(len(cells.number), UNROLLED))
+
+
+def _times(matrix, increments):
+    return jnp.einsum("phc,pqc->pqh", matrix, increments)
+
+
+def _follow_and_keep(field, layers, state, reached, carried, cells, queries):
+    after, kept = _follow(field, layers, state, reached, carried, cells, queries)
+    return after, (field, layers, cells, queries, kept)
+
+
+def _follow_back(known, slopes):
+    """Slopes along the weights come out of one product for all cells; left to itself, every cell would add its own."""
+    field, layers, cells, (query_step, query_increments), kept = known
+    after_slope, reached_slope = slopes
+
+    def step(slope, at_cell):
+        cell, matrix, before = at_cell
+        own = jnp.where((query_step == cell.number)[:, :, None], reached_slope, 0.0)
+        matrix_slope = slope[:, :, None] * cell.increment[:, None] + jnp.einsum("pqh,pqc->phc", own, query_increments)
+        layer_slopes, entering = jax.vmap(field.slopes, in_axes=(0, 0, 0, None))(matrix_slope, matrix, before, layers)
+        slope = slope + own.sum(axis=1) + entering[:, : field.hidden]
+        return slope, (layer_slopes, entering[:, field.hidden :])
+
+    states, matrices, before = kept
+    clocks = jnp.broadcast_to(cells.clock[:, None], states.shape[:2])
+    slope, (layer_slopes, carried_slope) = jax.lax.scan(
+        step, after_slope, (cells, matrices, before), reverse=True, unroll=min(len(clocks), UNROLLED)
+    )
+    weight_slopes = field.weight_slopes(states, clocks, before, layer_slopes)
+    reached_slope = jnp.where(jnp.isin(query_step, cells.number)[:, :, None], 0.0, reached_slope)
+    return None, weight_slopes, slope, reached_slope, carried_slope, None, None
+
+
+_along_cells.defvjp(_follow_and_keep, _follow_back)
 
 
 def in_stretches(rows: Shaped[Array, "cells *any"], cells: int) -> Shaped[Array, "stretches cells_each *any"]:

@@ -87,14 +87,48 @@ class VectorField(eqx.Module):
             clock: t, from 0 to 1.
             layers: ω, as `layers` gives it.
         """
-        *inner, (matrix, bias) = layers
-        signal = jnp.append(state, clock)
-        for weight, shift in inner:
-            signal = ACTIVATIONS[self.activation](weight @ signal + shift)
-        return jnp.tanh(matrix @ signal + bias).reshape(self.hidden, self.channels)
+        return self.with_signals(state, clock, layers)[0]
 
-    def carried_steps(self, path_steps: Float[Array, "steps channels"]) -> Float[Array, "steps carried"]:
+    def with_signals(
+        self, state: Float[Array, " state"], clock: Float[Array, ""], layers: Layers
+    ) -> tuple[Float[Array, "hidden channels"], list[Float[Array, " _"]]]:
+        """The matrix, and on the way to it what leaves each inner layer before its activation."""
+        *inner, (matrix, bias) = layers
+        signal, before = jnp.append(state, clock), []
+        for weight, shift in inner:
+            before.append(weight @ signal + shift)
+            signal = ACTIVATIONS[self.activation](before[-1])
+        return jnp.tanh(matrix @ signal + bias).reshape(self.hidden, self.channels), before
+
+    def slopes(
+        self,
+        slope: Float[Array, "hidden channels"],
+        matrix: Float[Array, "hidden channels"],
+        before: list[Float[Array, " _"]],
+        layers: Layers,
+    ) -> tuple[list[Float[Array, " _"]], Float[Array, " state"]]:
+        """From the slope of a loss along the matrix to those along what leaves each layer, and along the state."""
+        slopes = [(slope * (1 - matrix**2)).ravel()]
+        for (weight, _), values in zip(layers[:0:-1], before[::-1], strict=True):
+            _, pull_back = jax.vjp(ACTIVATIONS[self.activation], values)
+            slopes.append(*pull_back(weight.T @ slopes[-1]))
+        return slopes[::-1], (layers[0][0].T @ slopes[-1])[:-1]
+
+    def weight_slopes(
+        self,
+        states: Float[Array, "*many state"],
+        clocks: Float[Array, "*many"],
+        before: list[Float[Array, "*many _"]],
+        slopes: list[Float[Array, "*many _"]],
+    ) -> Layers:
+        """Slopes along the layers, of all cells and patients for whom they are the same."""
+        first = jnp.concatenate([states, clocks[..., None]], axis=-1)
+        signals = [first, *(ACTIVATIONS[self.activation](values) for values in before)]
+        flat = [[a.reshape(-1, a.shape[-1]) for a in both] for both in zip(slopes, signals, strict=True)]
+        return tuple((own.T @ signal, own.sum(axis=0)) for own, signal in flat)
+
+    def carried_steps(self, path_steps: Float[Array, "*steps channels"]) -> Float[Array, "*steps carried"]:
         """By how much a step of the path moves what is carried along, whatever the weights."""
         if self.carry is None:
-            return jnp.zeros((len(path_steps), 0))
+            return jnp.zeros((*path_steps.shape[:-1], 0))
         return path_steps @ jax.lax.stop_gradient(self.carry).T

@@ -84,10 +84,12 @@ class NeuralCDE(eqx.Module):
 
     def hidden_at_cuts(
         self, inputs: Inputs, weights: Weights, durations: Float[Array, " steps"]
-    ) -> Float[Array, "cuts hidden"]:
-        """Z at each cut of one patient."""
+    ) -> Float[Array, "patients cuts hidden"]:
+        """Z at each cut, for the patients who share a draw."""
         clocks = jnp.cumsum(durations) - durations
-        start = jnp.concatenate([self.embedding(inputs.first), inputs.first[: self.encoder_field.carried]])
+        start = jnp.concatenate(
+            [jax.vmap(self.embedding)(inputs.first), inputs.first[:, : self.encoder_field.carried]], axis=1
+        )
         return solve(
             self.encoder_field, weights.encoder, start, clocks, inputs.steps, inputs.cut_step, inputs.cut_increments
         )
@@ -98,26 +100,30 @@ class NeuralCDE(eqx.Module):
         weights: Weights,
         durations: Float[Array, " steps"],
         plan_durations: Float[Array, " plan_steps"],
-    ) -> Float[Array, "cuts horizons hidden"]:
-        """Z̃ at each horizon after each cut, for one patient and one draw.
+    ) -> Float[Array, "patients cuts horizons hidden"]:
+        """Z̃ at each horizon after each cut, for the patients who share a draw.
 
         Args:
-            inputs: Of one patient.
-            weights: Of one draw.
+            inputs: Of the patients.
+            weights: Of the draw.
             durations: Of the encoder's steps on its clock.
             plan_durations: Of the decoder's steps on its clock.
         """
         clocks = jnp.cumsum(plan_durations) - plan_durations
-
-        def from_cut(hidden, plan_steps, horizon_step, horizon_increments):
-            return solve(
-                self.decoder_field, weights.decoder, hidden, clocks, plan_steps, horizon_step, horizon_increments
-            )
-
         at_cuts = self.hidden_at_cuts(inputs, weights, durations)
-        plan_starts = jnp.zeros((len(at_cuts), self.decoder_field.carried - self.encoder_field.carried))
-        at_cuts = jnp.concatenate([at_cuts, plan_starts], axis=1)
-        return jax.vmap(from_cut)(at_cuts, inputs.plan_steps, inputs.horizon_step, inputs.horizon_increments)
+        patients, cuts, _ = at_cuts.shape
+        plan_starts = jnp.zeros((patients, cuts, self.decoder_field.carried - self.encoder_field.carried))
+        starts, steps, horizon_step, horizon_increments = (
+            rows.reshape(patients * cuts, *rows.shape[2:])  # each cut has a plan of its own
+            for rows in (
+                jnp.concatenate([at_cuts, plan_starts], axis=2),
+                inputs.plan_steps,
+                inputs.horizon_step,
+                inputs.horizon_increments,
+            )
+        )
+        ends = solve(self.decoder_field, weights.decoder, starts, clocks, steps, horizon_step, horizon_increments)
+        return ends.reshape(patients, cuts, *ends.shape[1:])
 
     @property
     def has_fixed_weights(self) -> bool:
@@ -172,9 +178,8 @@ class NeuralCDE(eqx.Module):
         plan_durations: Float[Array, " plan_steps"],
     ) -> Float[Array, "draws patients cuts horizons hidden"]:
         """Z̃ for many patients, each under every draw."""
-        of_patients = jax.vmap(self.hidden_at_horizons, in_axes=(0, None, None, None))
         axes = (None, weights.draw_axes, None, None)
-        return jax.vmap(of_patients, in_axes=axes)(inputs, weights, durations, plan_durations)
+        return jax.vmap(self.hidden_at_horizons, in_axes=axes)(inputs, weights, durations, plan_durations)
 
     def read_out(
         self,

@@ -74,14 +74,13 @@ def test_with_the_same_noise_a_fixed_peer_has_our_hidden_states_and_kl():
     law = our_law(field, jax.random.key(1))
     keys = jax.random.split(jax.random.key(2), 2)
 
-    clocks, last = jnp.cumsum(durations) - durations, jnp.array([CELLS - 1])
+    clocks, last = jnp.cumsum(durations) - durations, jnp.full((PATIENTS, 1), CELLS - 1)
     paths, kls = weight_paths(law, keys, jnp.asarray(durations))
 
-    def of_patient(path, start, own):
-        return solve(field, path, start, clocks, own, last, own[-1:])[0]
+    def of_draw(path):
+        return solve(field, path, jnp.asarray(hidden), clocks, jnp.asarray(steps), last, steps[:, -1:])[:, 0]
 
-    of_patients = jax.vmap(of_patient, in_axes=(None, 0, 0))
-    ours = jax.vmap(of_patients, in_axes=(paths.draw_axes, None, None))(paths, jnp.asarray(hidden), jnp.asarray(steps))
+    ours = jax.vmap(of_draw, in_axes=(paths.draw_axes,))(paths)
 
     # The peer's time counts cells, and each cell's noise is stretched to its duration.
     path_keys = jnp.stack([jax.random.split(key)[1] for key in keys])

@@ -5,18 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.linalg import expm
-from small_fields import FIELD, HIDDEN, through
+from small_fields import FIELD, HIDDEN, solve_alone, through
 
-from counterpath.dynamics import VectorField, WeightLaw, solve, solver, weight_paths
+from counterpath.dynamics import VectorField, WeightLaw, solver, weight_paths
 from counterpath.dynamics.weight_law import Drift
 
 
 class LinearField(VectorField):
     """f(Z) = (A_1 Z, A_2 Z): without the tanh, so that there is a closed form."""
 
-    def __call__(self, hidden, clock, layers):
+    def with_signals(self, state, clock, layers):
         ((matrix, _),) = layers
-        return (matrix[:, :-1] @ hidden).reshape(self.channels, self.hidden).T
+        return (matrix[:, :-1] @ state).reshape(self.channels, self.hidden).T, []
 
 
 def log_log_slope(cells, errors):
@@ -27,7 +27,7 @@ def log_log_slope(cells, errors):
 def end_of(field, weights, hidden, clocks, path_steps):
     """Z after the last step."""
     last = jnp.array([len(path_steps) - 1])
-    return solve(field, through(weights), hidden, clocks, path_steps, last, path_steps[-1:])[0]
+    return solve_alone(field, through(weights), hidden, clocks, path_steps, last, path_steps[-1:])[0]
 
 
 # A linear equation, dZ = A_1 Z dX_1 + A_2 Z dX_2 with matrices that do not commute

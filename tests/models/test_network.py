@@ -50,9 +50,8 @@ def states_of(network):
     """At the cuts and at the horizons, of every draw and patient."""
     keys = jax.random.split(jax.random.key(1), DRAWS)
     weights = network.draw_weights(keys, DURATIONS, PLAN_DURATIONS)
-    at_cuts = jax.vmap(network.hidden_at_cuts, in_axes=(0, None, None))
-    at_cuts = jax.vmap(at_cuts, in_axes=(None, weights.draw_axes, None))(INPUTS, weights, DURATIONS)
-    return at_cuts, network.hidden_of(INPUTS, weights, DURATIONS, PLAN_DURATIONS)
+    of_draws = jax.vmap(network.hidden_at_cuts, in_axes=(None, weights.draw_axes, None))
+    return of_draws(INPUTS, weights, DURATIONS), network.hidden_of(INPUTS, weights, DURATIONS, PLAN_DURATIONS)
 
 
 @pytest.fixture(scope="module")

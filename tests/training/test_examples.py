@@ -143,7 +143,7 @@ def predicted_inputs(model, cohort, patient, found, cut):
 def hidden_at_cuts(model_network, inputs, clock):
     weights = model_network.draw_weights(jax.random.key(0)[None], clock.history, clock.plan)
     of_draws = jax.vmap(model_network.hidden_at_cuts, in_axes=(None, weights.draw_axes, None))
-    return of_draws(jax.tree.map(lambda leaf: leaf[0], inputs), weights, clock.history)[0]
+    return of_draws(inputs, weights, clock.history)[0, 0]
 
 
 def only(inputs, row, cut):
