@@ -2,6 +2,7 @@
 
     python -m bench.levers                    all that are not in docs/results/levers.json yet, then the page
     python -m bench.levers "temperature 4"    one
+    python -m bench.levers --at-once 6        several fits side by side: one leaves an accelerator almost idle
 
 Each lever is a fit on 1,000 patients, in the daily world with random treatment days and in continuous time. Nobody of
 these is in a test set. Defaults were chosen on such patients; see docs/explanation/design-decisions.md.
@@ -9,9 +10,12 @@ these is in a test set. Defaults were chosen on such patients; see docs/explanat
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import time
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -58,80 +62,111 @@ LEVERS: dict[str, dict[str, Any]] = {
 KEPT = Path(".levers")
 
 
-def main(levers: list[str] = typer.Argument(None), to: Path = RESULTS) -> None:  # noqa: B008 typer's way
+def main(
+    levers: list[str] = typer.Argument(None),  # noqa: B008 typer's way
+    to: Path = RESULTS,
+    at_once: int = 1,
+) -> None:
     """Try what is missing, or what is named, and write the page."""
     path = to / "levers.json"
     tried = last_result("levers", to)["tried"] if path.exists() else []
-    for name in levers or [name for name in LEVERS if name not in {row["lever"] for row in tried}]:
+    asked = levers or [name for name in LEVERS if name not in {row["lever"] for row in tried}]
+    for world in WORLDS:
+        limit(world)  # before several processes want it
+    for row in attempts([(name, world) for name in asked for world in WORLDS], at_once):
         device = jax.devices()[0]
-        machine = {"device": None if device.platform == "cpu" else device.device_kind}
-        record = provenance(f"python -m bench.levers {name!r}") | machine
-        found = [attempt(name, world) | {"record": record} for world in WORLDS]
-        tried = [row for row in tried if row["lever"] != name] + found
+        record = provenance(f"python -m bench.levers {row['lever']!r}")
+        record |= {"device": None if device.platform == "cpu" else device.device_kind, "at_once": at_once}
+        others = [other for other in tried if (other["lever"], other["world"]) != (row["lever"], row["world"])]
+        tried = [*others, row | {"record": record}]
         write_result("levers", {"tried": tried}, page_of(tried), to)
-        for row in found:
-            print(name, row["world"], *(row[figure] for figure in ("crps", "coverage", "width")), flush=True)
+        print(*(row[part] for part in ("lever", "world", "crps", "coverage", "width")), flush=True)
+
+
+def attempts(work: list[tuple[str, World]], at_once: int) -> Iterator[dict[str, Any]]:
+    """One after the other, or several processes side by side."""
+    if at_once == 1:
+        yield from (attempt(*one) for one in work)
+        return
+    with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(attempt, *zip(*work, strict=True))
 
 
 def attempt(name: str, world: World) -> dict[str, Any]:
     """A fit, judged on others."""
-    train, validation, test = (
-        world.simulate(patients, seed)
-        for patients, seed in ((TRAIN, TRAIN_SEED), (VALIDATION, VALIDATION_SEED), (TEST, TEST_SEED))
+    train, validation = (
+        world.simulate(patients, seed).cohort for patients, seed in ((TRAIN, TRAIN_SEED), (VALIDATION, VALIDATION_SEED))
     )
-    today, plan = test.cohort.until(CUT_DAYS), cp.Plan.observed(test.cohort)
-    outcome = test.truth.volumes_cm3[:, test.truth.settings.step_of(CUT_DAYS + np.array(HORIZONS))]
-    best = made_once(KEPT / f"{world.name}.npz", lambda: limit(test, today, plan))
+    asked, best = Asked(world), limit(world)
     began = time.perf_counter()
-    model = cp.BNCDE(max(HORIZONS), **LEVERS[name]).fit(train.cohort, validation.cohort, progress=False)
+    model = cp.BNCDE(max(HORIZONS), **LEVERS[name]).fit(train, validation, progress=False)
     seconds = time.perf_counter() - began
-    drawn = model.predict(today, plan, horizons=HORIZONS, draws=100, progress=False).sample(DRAWS)
+    drawn = model.predict(asked.today, asked.plan, horizons=HORIZONS, draws=100, progress=False).sample(DRAWS)
     lower, upper = np.quantile(drawn, [0.025, 0.975], axis=0)
-    crps = crps_draws(outcome, drawn)
+    crps = crps_draws(asked.outcome, drawn)
     row: dict[str, Any] = {
         "lever": name,
         "world": world.name,
         "crps": [paired_ratio(crps[:, h], best["crps"][:, h]).value for h in range(len(HORIZONS))],
-        "coverage": covered(outcome, lower, upper).mean(axis=0).tolist(),
+        "coverage": covered(asked.outcome, lower, upper).mean(axis=0).tolist(),
         "width": (np.median(upper - lower, axis=0) / best["width"]).tolist(),
         "fit_seconds": seconds,
     }
-    if world is RANDOMISED:
-        row["effects"] = effects(model, test, today[:EFFECTS])
+    if world == RANDOMISED:
+        row["effects"] = effects(model, asked)
     return row
 
 
-def limit(test: Any, today: cp.Cohort, plan: cp.Plan) -> dict[str, Any]:
-    """Of the oracle: CRPS of each patient, and the median width of its 95% intervals."""
-    oracle = cp.Oracle(test.truth.settings, workers=os.cpu_count() or 1).fit(today)
-    drawn = oracle.predict(today, plan, horizons=HORIZONS, draws=DRAWS, progress=False).sample(DRAWS)
-    outcome = test.truth.volumes_cm3[:, test.truth.settings.step_of(CUT_DAYS + np.array(HORIZONS))]
-    lower, upper = np.quantile(drawn, [0.025, 0.975], axis=0)
-    return {"crps": crps_draws(outcome, drawn), "width": np.median(upper - lower, axis=0)}
+class Asked:
+    """Test patients of a world, what is asked about them, and what came."""
+
+    def __init__(self, world: World):
+        self.study = world.simulate(TEST, TEST_SEED)
+        self.today = self.study.cohort.until(CUT_DAYS)
+        self.plan = cp.Plan.observed(self.study.cohort)
+        truth = self.study.truth
+        self.outcome = truth.volumes_cm3[:, truth.settings.step_of(CUT_DAYS + np.array(HORIZONS))]
 
 
-def effects(model: cp.BNCDE, test: Any, today: cp.Cohort) -> list[float]:
+def limit(world: World) -> dict[str, Any]:
+    """Of the oracle: CRPS of each patient, the median width of its 95% intervals, and expected effects."""
+
+    def make() -> dict[str, Any]:
+        asked = Asked(world)
+        oracle = cp.Oracle(asked.study.truth.settings, workers=os.cpu_count() or 1).fit(asked.today)
+        drawn = oracle.predict(asked.today, asked.plan, horizons=HORIZONS, draws=DRAWS, progress=False).sample(DRAWS)
+        lower, upper = np.quantile(drawn, [0.025, 0.975], axis=0)
+        made = {"crps": crps_draws(asked.outcome, drawn), "width": np.median(upper - lower, axis=0)}
+        for name, plans in COMPARED.items() if world == RANDOMISED else ():
+            days = np.array(HORIZONS[1:])
+            one, other = (oracle_draws(oracle, asked.today[:EFFECTS], own, days, ORACLE_DRAWS) for own in plans)
+            made[name] = (one - other).mean(axis=0)
+        return made
+
+    return made_once(KEPT / f"{world.name}.npz", make)
+
+
+def effects(model: cp.BNCDE, asked: Asked) -> list[float]:
     """Share of 95% intervals of expected effects that hold the oracle's, over horizons above one day; by comparison."""
-    horizons, held = np.array(HORIZONS[1:]), []
+    held = []
     for name, (plan, versus) in COMPARED.items():
-
-        def make(plan: cp.Plan = plan, versus: cp.Plan = versus) -> dict[str, Any]:
-            oracle = cp.Oracle(test.truth.settings, workers=os.cpu_count() or 1).fit(today)
-            one, other = (oracle_draws(oracle, today, own, horizons, ORACLE_DRAWS) for own in (plan, versus))
-            return {"mean": (one - other).mean(axis=0)}
-
-        truth = made_once(KEPT / f"{name.replace(' ', '-')}.npz", make)["mean"]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnsupportedPlanWarning)  # a few in a thousand
             effect = model.effect(
-                today, plan, versus=versus, horizons=horizons.tolist(), draws=EFFECT_DRAWS, progress=False
+                asked.today[:EFFECTS],
+                plan,
+                versus=versus,
+                horizons=list(HORIZONS[1:]),
+                draws=EFFECT_DRAWS,
+                progress=False,
             )
-        held.append(float(covered(truth, *effect.interval(0.95)).mean()))
+        held.append(float(covered(limit(RANDOMISED)[name], *effect.interval(0.95)).mean()))
     return held
 
 
 def page_of(tried: list[dict[str, Any]]) -> str:
     commits = sorted({row["record"]["commit"][:10] for row in tried})
+    at_once = max(row["record"]["at_once"] for row in tried)
     machines = sorted({row["record"]["device"] or row["record"]["processor"] for row in tried})
     parts = [
         "# What each setting does\n\n"
@@ -139,7 +174,7 @@ def page_of(tried: list[dict[str, Any]]) -> str:
         f"judged on {TEST:,} others known up to day {CUT_DAYS:g}, at {HORIZONS[0]:g} to {HORIZONS[-1]:g} days. One fit "
         "each: another draw of the patients changes a ratio by some hundredths. Effects: share of 95% intervals of "
         "expected effects that hold the oracle's, chemotherapy against nothing and against radiotherapy. "
-        f"`python -m bench.levers` on {', '.join(machines)}; commit "
+        f"`python -m bench.levers` on {', '.join(machines)}, up to {at_once} fits side by side; commit "
         f"{', '.join(f'`{commit}`' for commit in commits)}; figures: `levers.json`.\n"
     ]
     for world in WORLDS:
