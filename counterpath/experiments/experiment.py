@@ -72,6 +72,7 @@ class Experiment:
         shown: Figures that the page tabulates.
         curves: That it draws.
         aims: What should come out.
+        at_most: So many training seeds, where the paper has fewer than elsewhere.
     """
 
     name: str
@@ -84,3 +85,4 @@ class Experiment:
     shown: tuple[str, ...]
     curves: tuple[Curve, ...] = ()
     aims: tuple[Aim, ...] = ()
+    at_most: int | None = None

@@ -110,25 +110,45 @@ def deferral(judged: Judged, horizon: float) -> Found:
     """Error of the effect between the arms while patients of whom the model is least sure are withheld.
 
     As in the literature, the two arms of a patient have histories of their own; in `branching` they part on day 54.
+    The model's scale is relative: who is withheld by it has a small tumour, whose effect in cm³ is never far off. So
+    what it says of errors is looked at where errors are relative too.
     """
     figures, curves = {}, {}
     at = judged.horizons.index(horizon)
     first, outcome = judged.said(), judged.outcomes()[:, at]
+
+    def put(name: str, about: str, error: np.ndarray, unsure: np.ndarray) -> None:
+        curve = deferral_curve(error, unsure)
+        figures[f"area {name}{about}"] = curve.area
+        if not about:
+            curves[f"error of the rest, {name}"] = curve.error.tolist()
+
     for protocol in protocols(judged, horizon)[1:]:
         second = judged.said(protocol)
-        expected = first.mean[:, at] - second.mean[:, at]
-        error = squared_error(outcome - judged.outcomes(protocol)[:, at], expected)
+        other = judged.outcomes(protocol)[:, at]
+        error = squared_error(outcome - other, first.mean[:, at] - second.mean[:, at])
         about = "" if protocol == "other arm" else f", {protocol}"
-        for name in ("model_std", "spread"):
-            unsure = np.hypot(getattr(first, name)[:, at], getattr(second, name)[:, at])
-            if np.isnan(unsure).any() or np.ptp(unsure) == 0 or not error.mean() > 0:
-                continue
-            curve = deferral_curve(error, unsure)
-            by = "volume" if name == "model_std" else "the model's scale"
-            figures[f"area by {by}{about}"] = curve.area
-            if protocol == "other arm":
-                curves[f"error of the rest, by {by}"] = curve.error.tolist()
+        by_volume, by_scale = (
+            np.hypot(getattr(first, name)[:, at], getattr(second, name)[:, at]) for name in ("model_std", "spread")
+        )
+        if not error.mean() > 0:
+            continue
+        if _ranks_anybody(by_volume):
+            put("by volume", about, error, by_volume)
+        if _ranks_anybody(by_scale):
+            ratio = _log_ratio(first.median[:, at], second.median[:, at])
+            put("by the model's scale", about, error, by_scale)
+            put("by the model's scale, relative", about, squared_error(_log_ratio(outcome, other), ratio), by_scale)
+            figures[f"Spearman of spread and volume{about}"] = rank_correlation(by_scale, first.median[:, at])
     return Found(figures, curves)
+
+
+def _ranks_anybody(unsure: np.ndarray) -> bool:
+    return bool(np.isfinite(unsure).all() and np.ptp(unsure) > 0)
+
+
+def _log_ratio(volume: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(volume, SMALLEST_CM3) / np.maximum(other, SMALLEST_CM3))
 
 
 def outcome_uncertainty(judged: Judged, horizon: float) -> Found:
@@ -142,7 +162,7 @@ def outcome_uncertainty(judged: Judged, horizon: float) -> Found:
 def _ranks(judged: Judged, horizon: float) -> dict[str, float]:
     said, at = judged.said(), judged.horizons.index(horizon)
     outcome, median = judged.outcomes()[:, at], said.median[:, at]
-    relative = np.abs(np.log(np.maximum(outcome, SMALLEST_CM3) / np.maximum(median, SMALLEST_CM3)))
+    relative = np.abs(_log_ratio(outcome, median))
     pairs = {
         "Spearman, volume": (said.std[:, at], absolute_error(outcome, median)),
         "Spearman, relative": (said.relative_std[:, at], relative),

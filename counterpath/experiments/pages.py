@@ -150,13 +150,13 @@ def _missing(experiment: Experiment, cells: Sequence[Cell], scale: Scale) -> lis
     there = defaultdict(set)
     for cell in cells:
         there[cell.world, cell.model].add((cell.horizon, cell.seed))
-    found = []
+    found, wanted = [], scale.seeds[: experiment.at_most]
     for world in experiment.worlds:
         for model in experiment.models:
             lacking = [
-                f"Δ = {horizon:g}" if seeds == len(scale.seeds) else f"{counted(seeds, 'seed')} at Δ = {horizon:g}"
+                f"Δ = {horizon:g}" if seeds == len(wanted) else f"{counted(seeds, 'seed')} at Δ = {horizon:g}"
                 for horizon in experiment.horizons[-scale.horizons :]
-                if (seeds := sum((horizon, seed) not in there[world.name, model] for seed in scale.seeds))
+                if (seeds := sum((horizon, seed) not in there[world.name, model] for seed in wanted))
             ]
             if lacking:
                 found.append(f"{model} in {world.name}: {', '.join(lacking)}")
@@ -167,14 +167,15 @@ def _draw(experiment: Experiment, cells: Sequence[Cell], scale: Scale, folder: P
     pictures = []
     horizons = experiment.horizons[-scale.horizons :]
     columns = [f"Δ = {horizon:g}" for horizon in horizons]
-    for world in experiment.worlds if experiment.curves else ():
+    for world in experiment.worlds:
         own = [cell for cell in cells if cell.world == world.name]
-        if not own:
+        rows = [row for curve in experiment.curves if (row := _row(curve, own, scale)).curves]
+        if not rows:
             continue
         name = experiment.name if len(experiment.worlds) == 1 else f"{experiment.name}.{world.name}"
         title = experiment.title if len(experiment.worlds) == 1 else f"{experiment.title} ({world.name})"
         draw_curves(
-            [_row(curve, own, scale) for curve in experiment.curves],
+            rows,
             columns,
             experiment.models,
             [ORACLE, FOOLED],

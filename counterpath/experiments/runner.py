@@ -92,7 +92,7 @@ class Reproduction:
             if not self.models or model in self.models
             if model != ORACLE or "runtime" not in experiment.measures
             for horizon in self.horizons(experiment)
-            for seed in (self.seeds if model != ORACLE else (0,))
+            for seed in (self.seeds[: experiment.at_most] if model != ORACLE else (0,))
         ]
 
     def horizons(self, experiment: Experiment) -> tuple[float, ...]:

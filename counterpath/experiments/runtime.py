@@ -18,14 +18,23 @@ def runtime(scale: Scale, seed: int) -> Found:
     """Seconds per epoch, and how they grow."""
     asked = {*((depth, USUAL_DRAWS) for depth in scale.depths), *((USUAL_DEPTH, draws) for draws in scale.draws)}
     seconds = {both: _epoch_seconds(scale, seed, *both) for both in sorted(asked)}
-    by_depth = [seconds[depth, USUAL_DRAWS] for depth in scale.depths]
-    by_draws = [seconds[USUAL_DEPTH, draws] for draws in scale.draws]
+    return figures_of(
+        scale,
+        by_depth=[seconds[depth, USUAL_DRAWS] for depth in scale.depths],
+        by_draws=[seconds[USUAL_DEPTH, draws] for draws in scale.draws],
+    )
+
+
+def figures_of(scale: Scale, by_depth: list[float], by_draws: list[float]) -> Found:
+    """What seconds per epoch say: slopes, and how straight a line depth gives."""
     per_layer, start = np.polyfit(scale.depths, by_depth, 1)
+    line = start + per_layer * np.array(scale.depths)
     per_draw, without = np.polyfit(scale.draws, by_draws, 1)
     figures = {
         "seconds per epoch": float(by_depth[scale.depths.index(USUAL_DEPTH)]),
         "seconds per layer": float(per_layer),
         "seconds without layers": float(start),
+        "off a straight line by depth": float(np.abs(line - by_depth).max() / np.ptp(by_depth)),
         "seconds per draw": float(per_draw),
         "seconds without draws": float(without),
         "most draws ÷ one draw": by_draws[-1] / by_draws[0],

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from counterpath.experiments import measures
-from counterpath.experiments.answers import LEVELS, Judged, Said, judged_oracle
+from counterpath.experiments.answers import LEVELS, SMALLEST_CM3, Judged, Said, judged_oracle
+from counterpath.experiments.runtime import figures_of
 from counterpath.experiments.scales import SCALES
 from counterpath.experiments.worlds import ARMS, HORIZONS, RANDOMISED, branching, factual, other_arm
 
@@ -87,6 +88,25 @@ def test_an_uncertainty_that_knows_the_error_has_a_small_area(oracle):
     assert "area by the model's scale" not in good  # the oracle has no scale of its own
 
 
+def test_relative_errors_are_ranked_by_the_models_own_scale(oracle):
+    """A model that is relatively as sure as its error is small, and so least sure of small tumours."""
+    at, horizon = HORIZONS.index(3.0), 3.0
+    ratios = [
+        np.log(np.maximum(volumes[:, at], SMALLEST_CM3) / np.maximum(other[:, at], SMALLEST_CM3))
+        for volumes, other in (
+            (oracle.outcomes(), oracle.outcomes("other arm")),
+            (oracle.said().median, oracle.said("other arm").median),
+        )
+    ]
+    knows = np.tile(np.abs(ratios[0] - ratios[1])[:, None], (1, len(HORIZONS)))
+    good = measures.deferral(told(oracle, spread=knows), horizon)
+    bad = measures.deferral(told(oracle, spread=knows.max() - knows), horizon)
+    name = "area by the model's scale, relative"
+    assert good.figures[name] < 1.0 < bad.figures[name]
+    assert good.curves["error of the rest, by the model's scale, relative"][-1] < 0.1
+    assert good.figures["Spearman of spread and volume"] == pytest.approx(-bad.figures["Spearman of spread and volume"])
+
+
 def test_protocols_branch_where_they_say(folder):
     known, other, forked = (ask(ARMS, SMOKE) for ask in (factual, other_arm, branching))
     assert forked.history is known.history
@@ -102,3 +122,16 @@ def test_the_oracles_answers_are_kept(oracle, folder):
     again = judged_oracle(ARMS, SMOKE, folder, workers=2).said()
     for field in fields(Said):
         np.testing.assert_array_equal(getattr(said, field.name), getattr(again, field.name))
+
+
+def test_time_that_grows_in_a_straight_line_is_seen_as_such():
+    scale = SCALES["paper"]
+    even = figures_of(scale, [0.2 + 0.1 * depth for depth in scale.depths], [1.0, 1.1, 1.3, 2.0]).figures
+    assert even["seconds per layer"] == pytest.approx(0.1)
+    assert even["seconds without layers"] == pytest.approx(0.2)
+    assert even["off a straight line by depth"] == pytest.approx(0.0, abs=1e-9)
+    assert even["seconds per draw"] == pytest.approx(0.01, rel=0.02)
+    assert even["most draws ÷ one draw"] == 2.0
+    assert even["minutes for 500 epochs"] == pytest.approx(500 * 0.4 / 60)
+    bent = figures_of(scale, [0.1 * depth**2 for depth in scale.depths], [1.0, 1.1, 1.3, 2.0]).figures
+    assert bent["off a straight line by depth"] > 0.05

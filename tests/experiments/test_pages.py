@@ -68,6 +68,17 @@ def test_a_page_says_which_figures_are_of_which_state_of_the_program(folder):
     )
 
 
+def test_an_experiment_with_fewer_seeds_lacks_none_of_the_others(tmp_path):
+    paper = SCALES["paper"]
+    for seed in range(3):
+        Cell("runtime", "arms", "BNCDE.paper", 1.0, seed, "paper", {"seconds per epoch": 0.5}, {}, RECORD).write(
+            tmp_path / "work" / "cells"
+        )
+    _, page = write_pages(tmp_path, paper)
+    assert "3 training seeds" in page.read_text()
+    assert "Not measured" not in page.read_text()
+
+
 def test_a_newer_cell_replaces_the_older(folder):
     write_pages(folder, LAPTOP)
     newer = next(cells(**{"95% holds": 0.5}))
