@@ -142,9 +142,9 @@ def test_what_dropout_leaves_out_is_the_draws_and_not_the_batchs():
 class LinearInWeights(VectorField):
     """f(Z, t | ω) = b + m t, with b and m parts of ω: it does not look at the state."""
 
-    def __call__(self, hidden, clock, layers):
+    def with_signals(self, state, clock, layers):
         ((matrix, bias),) = layers
-        return (bias + matrix[:, -1] * clock).reshape(self.hidden, self.channels)
+        return (bias + matrix[:, -1] * clock).reshape(self.hidden, self.channels), []
 
 
 RATE, DIFFUSION = 0.8, 0.3
