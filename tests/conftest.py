@@ -30,6 +30,14 @@ def checker_off():
 
 
 @pytest.fixture(autouse=True, scope="module")
+def compiled_quickly(request):
+    """Where tests compile many programs and compute little, programs are compiled quickly, not well."""
+    jax.config.update("jax_disable_most_optimizations", request.path.parent.name in ("dynamics", "models"))
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(autouse=True, scope="module")
 def let_go_of_compiled_programs():
     """A process may hold only so many: each has memory of its own, and of thousands the system gives no more."""
     yield

@@ -49,6 +49,7 @@ def test_the_code_on_the_page_runs(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.data
 @pytest.mark.skipif(not DATA.exists(), reason="COUNTERPATH_DATA names no folder with real data")
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -13,6 +13,7 @@ TINY = SMALL | {"posteriors": 1, "drift_widths": (2,), "epochs": 2}
 
 
 @pytest.mark.slow  # a network is trained, and the oracle is asked
+@pytest.mark.long
 def test_a_lever_is_tried_once_and_stands_on_the_page(tmp_path, monkeypatch, capsys):
     for name, value in {"TRAIN": 24, "VALIDATION": 6, "TEST": 8, "EFFECTS": 4, "ORACLE_DRAWS": 20}.items():
         monkeypatch.setattr(levers, name, value)

@@ -86,6 +86,7 @@ def crps(model):
     return np.mean([score.crps.value for score in model.evaluate(TEST).scores])
 
 
+@pytest.mark.long
 def test_treatments_are_harder_to_guess_and_the_outcome_hardly_suffers():
     """On average over two starts; at each of four the guess fell by 0.04 to 0.09, and CRPS rose by at most 5%."""
     plain, balanced = ([fitted(balancing, seed) for seed in SEEDS] for balancing in (0.0, 1.0))

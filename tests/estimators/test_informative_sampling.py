@@ -41,6 +41,7 @@ def test_the_chance_of_a_visit_is_recovered_on_days():
     assert_recovered(*learned_and_true(small_tecde(informative_sampling=True, **OPTIONS)))
 
 
+@pytest.mark.long
 def test_the_rate_of_visits_is_recovered_in_continuous_time():
     """There it is −ln(1 − ζ) per day."""
     found, chance = learned_and_true(small_bncde(informative_sampling=True, **OPTIONS), continuous=True)

@@ -13,7 +13,9 @@ TOGETHER = tuple(name for name in EXPERIMENTS if name not in APART)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [TOGETHER, APART], ids=["together", "apart"])
+@pytest.mark.parametrize(
+    "names", [pytest.param(TOGETHER, id="together", marks=pytest.mark.long), pytest.param(APART, id="apart")]
+)
 def test_every_table_and_figure_is_made(names, tmp_path):
     """All experiments of the smoke scale, in two halves that can run side by side."""
     result = run("reproduce", *names, "--scale", "smoke", "--to", tmp_path, "--json")

@@ -30,6 +30,7 @@ def test_the_papers_grid():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_best_trial_becomes_the_configuration(tmp_path):
     kept = []
     best, trials, said = search(tmp_path, keep=kept.append)
@@ -46,6 +47,7 @@ def test_the_best_trial_becomes_the_configuration(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_interrupted_search_goes_on(tmp_path, monkeypatch):
     calls = []
 
@@ -97,6 +99,7 @@ def test_wrong_spaces_are_refused_before_anything_is_trained(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_from_the_shell_to_a_file_for_fit(tmp_path):
     study = tmp_path / "study"
     small_study()[0].save(study)

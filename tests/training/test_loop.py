@@ -274,6 +274,7 @@ def test_patience_is_each_members_own():
     assert {member.history_.height for member in together} == {max(ends)}
 
 
+@pytest.mark.long
 def test_members_with_patients_and_grids_of_their_own_are_what_each_is_alone():
     """The second has records up to day 20 only, hence fewer cells, cuts and outcomes."""
     learn, held = small_study()
