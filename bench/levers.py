@@ -70,11 +70,14 @@ def main(
     """Try what is missing, or what is named, and write the page."""
     path = to / "levers.json"
     tried = last_result("levers", to)["tried"] if path.exists() else []
-    asked = levers or [name for name in LEVERS if name not in {row["lever"] for row in tried}]
+    there = {(row["lever"], row["world"]) for row in tried}
+    work = [(name, world) for name in levers or LEVERS for world in WORLDS if levers or (name, world.name) not in there]
+    if at_once > 1:
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # they share an accelerator's memory
+    device = jax.devices()[0]
     for world in WORLDS:
         limit(world)  # before several processes want it
-    for row in attempts([(name, world) for name in asked for world in WORLDS], at_once):
-        device = jax.devices()[0]
+    for row in attempts(work, at_once):
         record = provenance(f"python -m bench.levers {row['lever']!r}")
         record |= {"device": None if device.platform == "cpu" else device.device_kind, "at_once": at_once}
         others = [other for other in tried if (other["lever"], other["world"]) != (row["lever"], row["world"])]
@@ -143,7 +146,7 @@ def limit(world: World) -> dict[str, Any]:
             made[name] = (one - other).mean(axis=0)
         return made
 
-    return made_once(KEPT / f"{world.name}.npz", make)
+    return made_once(KEPT / f"limit.{world.name}.npz", make)
 
 
 def effects(model: cp.BNCDE, asked: Asked) -> list[float]:

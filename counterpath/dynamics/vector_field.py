@@ -92,7 +92,10 @@ class VectorField(eqx.Module):
     def with_signals(
         self, state: Float[Array, " state"], clock: Float[Array, ""], layers: Layers
     ) -> tuple[Float[Array, "hidden channels"], list[Float[Array, " _"]]]:
-        """The matrix, and on the way to it what leaves each inner layer before its activation."""
+        """The matrix, and on the way to it what leaves each inner layer before its activation.
+
+        The solver asks for these and for their `slopes`: a field of another form says both.
+        """
         *inner, (matrix, bias) = layers
         signal, before = jnp.append(state, clock), []
         for weight, shift in inner:

@@ -144,7 +144,7 @@ def deferral(judged: Judged, horizon: float) -> Found:
 
 
 def _ranks_anybody(unsure: np.ndarray) -> bool:
-    return bool(np.isfinite(unsure).all() and np.ptp(unsure) > 0)
+    return bool(not np.isnan(unsure).any() and np.ptp(unsure) > 0)
 
 
 def _log_ratio(volume: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -92,8 +92,12 @@ class Reproduction:
             if not self.models or model in self.models
             if model != ORACLE or "runtime" not in experiment.measures
             for horizon in self.horizons(experiment)
-            for seed in (self.seeds[: experiment.at_most] if model != ORACLE else (0,))
+            for seed in (self._seeds(experiment) if model != ORACLE else (0,))
         ]
+
+    def _seeds(self, experiment: Experiment) -> tuple[int, ...]:
+        left_out = () if experiment.at_most is None else self.scale.seeds[experiment.at_most :]
+        return tuple(seed for seed in self.seeds if seed not in left_out)
 
     def horizons(self, experiment: Experiment) -> tuple[float, ...]:
         """Days ahead, at this scale."""

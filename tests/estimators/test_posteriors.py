@@ -79,7 +79,6 @@ def test_models_that_train_together_are_those_that_train_alone(mixture):
     assert len(set(seeds)) == 4
 
 
-@pytest.mark.long
 def test_with_cohorts_of_their_own_each_mixture_fits_its_own_noise():
     other = cp.simulate_tumor_growth(30, seed=5).cohort
     together = [small_bncde(posteriors=2, epochs=EPOCHS, seed=seed, skewed=False) for seed in (0, 1)]

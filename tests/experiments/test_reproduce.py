@@ -7,9 +7,21 @@ from shell import in_one_line, run
 
 from counterpath.experiments import reproduce
 from counterpath.experiments.catalogue import EXPERIMENTS
+from counterpath.experiments.runner import Reproduction
+from counterpath.experiments.scales import SCALES
 
 APART = ("informative-sampling", "diffusion", "runtime")  # they share no fit with the others
 TOGETHER = tuple(name for name in EXPERIMENTS if name not in APART)
+
+
+def test_where_the_paper_has_fewer_seeds_no_others_are_made(tmp_path):
+    def seeds(name, asked):
+        own = Reproduction((EXPERIMENTS[name],), SCALES["paper"], asked, (), (), (), tmp_path, "", print, False)
+        return {place[-1] for place in own.wanted()}
+
+    assert seeds("runtime", (0, 1, 2, 3, 4)) == {0, 1, 2}
+    assert seeds("runtime", (3, 4)) == set()
+    assert seeds("diffusion", (3, 4)) == {0, 3, 4}  # the oracle has one answer, of seed 0
 
 
 @pytest.mark.slow
@@ -36,6 +48,7 @@ def test_every_table_and_figure_is_made(names, tmp_path):
         for cell in cells:
             assert {curve.name for curve in experiment.curves} - set(cell["curves"]) <= {
                 "error of the rest, by the model's scale",  # of models that have none
+                "error of the rest, by the model's scale, relative",
                 "error of the rest, by volume",
             }
     assert json.loads((tmp_path / f"{names[0]}.json").read_text())["records"][0]["command"].endswith("--scale smoke")
