@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
@@ -63,7 +63,7 @@ KEPT = Path(".levers")
 
 
 def main(
-    levers: list[str] = typer.Argument(None),  # noqa: B008 typer's way
+    levers: Annotated[list[str] | None, typer.Argument()] = None,
     to: Path = RESULTS,
     at_once: int = 1,
 ) -> None:
