@@ -19,7 +19,7 @@ import counterpath as cp
 from bench.engine_speed import markdown
 from bench.provenance import RESULTS, provenance, write_result
 from counterpath.experiments.expected_effects import COMPARED, DRAWS, ORACLE_DRAWS, oracle_draws, rms
-from counterpath.experiments.worlds import CUT_DAYS, RANDOMISED
+from counterpath.experiments.tumor_worlds import CUT_DAYS, RANDOMISED
 
 TEST, TEST_SEED = 500, 62_000  # 60,000 and 61,000 have judged earlier states of the model
 HORIZONS = np.arange(2.0, 6.0)

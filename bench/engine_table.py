@@ -26,7 +26,7 @@ from bench.provenance import RESULTS, last_result, provenance, write_result
 from counterpath.experiments.cells import Cell, read_cells
 from counterpath.experiments.recipes import USUAL
 from counterpath.experiments.scales import SCALES
-from counterpath.experiments.worlds import ARMS, CONTINUOUS, CUT_DAYS, HORIZONS, RANDOMISED
+from counterpath.experiments.tumor_worlds import ARMS, CONTINUOUS, CUT_DAYS, HORIZONS, RANDOMISED
 
 PAPER = SCALES["paper"]
 WORLDS = (ARMS.name, RANDOMISED.name, CONTINUOUS.name)

@@ -28,7 +28,7 @@ from bench.engine_speed import markdown
 from bench.provenance import RESULTS, last_result, provenance, write_result
 from counterpath.experiments.answers import made_once
 from counterpath.experiments.expected_effects import COMPARED, oracle_draws
-from counterpath.experiments.worlds import CONTINUOUS, CUT_DAYS, HORIZONS, RANDOMISED, World
+from counterpath.experiments.tumor_worlds import CONTINUOUS, CUT_DAYS, HORIZONS, RANDOMISED, TumorWorld
 from counterpath.metrics import covered, crps_draws, paired_ratio
 from counterpath.predictive import UnsupportedPlanWarning
 
@@ -86,7 +86,7 @@ def main(
         print(*(row[part] for part in ("lever", "world", "crps", "coverage", "width")), flush=True)
 
 
-def attempts(work: list[tuple[str, World]], at_once: int) -> Iterator[dict[str, Any]]:
+def attempts(work: list[tuple[str, TumorWorld]], at_once: int) -> Iterator[dict[str, Any]]:
     """One after the other, or several processes side by side."""
     if at_once == 1:
         yield from (attempt(*one) for one in work)
@@ -95,7 +95,7 @@ def attempts(work: list[tuple[str, World]], at_once: int) -> Iterator[dict[str, 
         yield from pool.map(attempt, *zip(*work, strict=True))
 
 
-def attempt(name: str, world: World) -> dict[str, Any]:
+def attempt(name: str, world: TumorWorld) -> dict[str, Any]:
     """A fit, judged on others."""
     train, validation = (
         world.simulate(patients, seed).cohort for patients, seed in ((TRAIN, TRAIN_SEED), (VALIDATION, VALIDATION_SEED))
@@ -123,7 +123,7 @@ def attempt(name: str, world: World) -> dict[str, Any]:
 class Asked:
     """Test patients of a world, what is asked about them, and what came."""
 
-    def __init__(self, world: World):
+    def __init__(self, world: TumorWorld):
         self.study = world.simulate(TEST, TEST_SEED)
         self.today = self.study.cohort.until(CUT_DAYS)
         self.plan = cp.Plan.observed(self.study.cohort)
@@ -131,7 +131,7 @@ class Asked:
         self.outcome = truth.volumes_cm3[:, truth.settings.step_of(CUT_DAYS + np.array(HORIZONS))]
 
 
-def limit(world: World) -> dict[str, Any]:
+def limit(world: TumorWorld) -> dict[str, Any]:
     """Of the oracle: CRPS of each patient, the median width of its 95% intervals, and expected effects."""
 
     def make() -> dict[str, Any]:

@@ -25,7 +25,7 @@ import counterpath as cp
 from bench.provenance import last_result, provenance, write_result
 from counterpath.experiments.expected_effects import rms
 from counterpath.experiments.scales import SCALES
-from counterpath.experiments.worlds import CUT_DAYS, RANDOMISED
+from counterpath.experiments.tumor_worlds import CUT_DAYS, RANDOMISED
 
 HORIZONS = np.arange(1.0, 6.0)
 TRAIN_SEED, VALIDATION_SEED, TEST_SEED = 40_000, 45_000, 51_000  # 50,000 has judged earlier states

@@ -16,12 +16,22 @@ def reproduce(
     experiments: Annotated[list[str], typer.Argument(help="Which, or `all`; `list` says what there is.")],
     scale: Annotated[
         str,
-        typer.Option(help="`paper` (a GPU), `laptop` (hours), or `smoke` (two minutes, only to see that all runs)."),
+        typer.Option(
+            help="`paper` (a GPU), `laptop` (hours), `smoke` (only to see that all runs), `demo` (few real records)."
+        ),
     ] = "laptop",
     seeds: Annotated[str | None, typer.Option(help="Training seeds, such as 0,1. Default: all of the scale.")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated. Default: all.")] = None,
     world: Annotated[list[str] | None, typer.Option(help="Likewise, of `arms`, `randomised`, …")] = None,
-    horizons: Annotated[str | None, typer.Option(help="Only these days ahead, such as 1,3. Default: all.")] = None,
+    horizons: Annotated[
+        str | None, typer.Option(help="Only so many days or hours ahead, such as 1,3. Default: all.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Records, for `real-icu` and `semi-synthetic`: MIMIC-Extract's hourly file or a cohort folder."
+        ),
+    ] = None,
     to: Annotated[Path | None, typer.Option(help="Folder of the results. Default: reproduced/SCALE.")] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -49,6 +59,7 @@ def reproduce(
             *(["--horizons", horizons] if horizons else []),
             *(part for name in model or [] for part in ("--model", name)),
             *(part for name in world or [] for part in ("--world", name)),
+            *(["--data", data.name] if data else []),  # where it lies is nobody's business
         ]
         command = ["counterpath", "reproduce", *experiments, "--scale", scale, *options]
         folder = Path("reproduced") / scale if to is None else to
@@ -59,6 +70,7 @@ def reproduce(
             models=model or (),
             worlds=world or (),
             horizons=days,
+            data=data,
             folder=folder,
             command=shlex.join(command),
             say=voice.say,

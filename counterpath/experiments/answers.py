@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from counterpath.estimators import Estimator, Oracle
+from counterpath.estimators import Estimator
 from counterpath.experiments.scales import Scale
-from counterpath.experiments.worlds import HORIZONS, USUAL_NOISE, Asked, World, branching, factual, other_arm
+from counterpath.experiments.world import USUAL_NOISE, Asked, World
 from counterpath.metrics import crps_draws
 
 LEVELS = (0.95, 0.96, 0.97, 0.98, 0.99)
@@ -25,10 +25,10 @@ AtLevels = Float64[np.ndarray, "levels patients horizons"]
 
 @dataclass(frozen=True, eq=False)
 class Said:
-    """Of one model about one set of patients, in cm³.
+    """Of one model about one set of patients, in the outcome's unit.
 
     Attributes:
-        mean: Expected volume.
+        mean: Expected outcome.
         median: Half of the probability lies below.
         lower: Ends of the intervals at `LEVELS`.
         upper: Likewise.
@@ -36,7 +36,7 @@ class Said:
         std: Of the predictive distribution.
         outcome_std: The part of it that no data would lower.
         model_std: The part that more data would lower.
-        relative_std: Of the volume's logarithm.
+        relative_std: Of the outcome's logarithm, which only volumes have.
         spread: Model uncertainty on the model's own scale; NaN where there is none.
     """
 
@@ -52,7 +52,7 @@ class Said:
     spread: Each
 
     @classmethod
-    def of(cls, model: Estimator, asked: Asked, horizons: tuple[float, ...], draws: int) -> Said:
+    def of(cls, model: Estimator, asked: Asked, world: World, horizons: tuple[float, ...], draws: int) -> Said:
         """Ask a model."""
         prediction = model.predict(
             asked.history, asked.plan, horizons=horizons, draws=min(draws, model.draws_to_judge), progress=False
@@ -61,7 +61,7 @@ class Said:
         tails = (1 - np.array(LEVELS)) / 2
         ends = np.quantile(drawn, np.concatenate([tails, 1 - tails, [0.5]]), axis=0)
         law = prediction.laws[0]
-        outcomes = asked.outcomes[:, [HORIZONS.index(horizon) for horizon in horizons]]
+        outcomes = asked.outcomes[:, [world.horizons.index(horizon) for horizon in horizons]]
         return cls(
             mean=prediction.mean,
             median=ends[-1],
@@ -88,8 +88,8 @@ class Judged:
         scale: How many patients there are.
         horizons: That it may be asked about.
         ask: The model, or what stands for it where the world's noise matters.
-        oracle: The same of the oracle; None for the oracle itself.
-        model: The fitted model.
+        oracle: The same of the oracle; None for the oracle itself, and where there is none.
+        model: The fitted model; None for the oracle.
     """
 
     world: World
@@ -101,9 +101,7 @@ class Judged:
 
     def asked(self, protocol: str, noise_std: float = USUAL_NOISE) -> Asked:
         """Test patients."""
-        if protocol == "factual":
-            return factual(self.world, self.scale, noise_std)
-        return (other_arm if protocol == "other arm" else branching)(self.world, self.scale)
+        return self.world.asked(self.scale, protocol, noise_std)
 
     def said(self, protocol: str = "factual", noise_std: float = USUAL_NOISE) -> Said:
         """What the model says about them."""
@@ -123,14 +121,16 @@ class Judged:
     @property
     def columns(self) -> list[int]:
         """Of the model's horizons among all."""
-        return [HORIZONS.index(horizon) for horizon in self.horizons]
+        return [self.world.horizons.index(horizon) for horizon in self.horizons]
 
 
-def judged_model(model: Estimator, world: World, scale: Scale, horizons: tuple[float, ...], oracle: Judged) -> Judged:
+def judged_model(
+    model: Estimator, world: World, scale: Scale, horizons: tuple[float, ...], oracle: Judged | None
+) -> Judged:
     """A fitted model."""
 
     def ask(protocol: str, noise_std: float) -> Said:
-        return Said.of(model, found.asked(protocol, noise_std), horizons, DRAWS)
+        return Said.of(model, found.asked(protocol, noise_std), world, horizons, DRAWS)
 
     found = Judged(world, scale, horizons, ask, oracle, model)
     return found
@@ -150,17 +150,14 @@ def judged_oracle(world: World, scale: Scale, folder: Path, *, workers: int, bel
     def ask(protocol: str, noise_std: float) -> Said:
         def make() -> dict[str, Any]:
             asked = found.asked(protocol, noise_std)
-            settings = asked.world.truth.settings
-            if believes is not None:
-                settings = world.simulate(1, 0, believes).truth.settings
-            model = Oracle(settings, workers=workers).fit(asked.history)
-            return vars(Said.of(model, asked, HORIZONS, scale.oracle_draws))
+            model = world.oracle(scale, asked, believes=believes, workers=workers)
+            return vars(Said.of(model, asked, world, world.horizons, scale.oracle_draws))
 
         belief = "" if believes in (None, noise_std) else f".believes-{believes:g}"
         name = f"oracle.{world.name}.{protocol.replace(' ', '-')}.{noise_std:g}{belief}.npz"
         return Said(**made_once(folder / name, make))
 
-    found = Judged(world, scale, HORIZONS, ask)
+    found = Judged(world, scale, world.horizons, ask)
     return found
 
 

@@ -12,7 +12,7 @@ from counterpath.cohort import Cohort, Plan
 from counterpath.estimators import Estimator, Oracle
 from counterpath.experiments.answers import Judged, made_once
 from counterpath.experiments.measures import Found
-from counterpath.experiments.worlds import HORIZONS, factual
+from counterpath.experiments.tumor_worlds import HORIZONS
 
 PATIENTS, DRAWS, ORACLE_DRAWS = 500, 200, 4_000
 CHEMOTHERAPY = Plan.repeat("chemotherapy", every=2.0, times=3)
@@ -49,7 +49,7 @@ class Effects:
         model = judged.model
         if model is None:
             return Found()
-        asked = factual(judged.world, judged.scale)
+        asked = judged.asked("factual")
         today = asked.history[:PATIENTS]
         figures = {}
         for name in COMPARED:
@@ -72,7 +72,7 @@ class Effects:
         path = self.folder / f"oracle.{judged.world.name}.effects.{name.replace(' ', '-')}.npz"
 
         def make() -> dict[str, Any]:
-            settings = factual(judged.world, judged.scale).world.truth.settings
+            settings = judged.asked("factual").study.truth.settings
             oracle = Oracle(settings, workers=self.workers).fit(today)
             draws = min(ORACLE_DRAWS, 4 * judged.scale.oracle_draws)
             one, other = (oracle_draws(oracle, today, plan, np.array(HORIZONS), draws) for plan in COMPARED[name])

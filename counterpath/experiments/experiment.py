@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from counterpath.experiments.worlds import World
+from counterpath.experiments.record_worlds import RecordWorld
+from counterpath.experiments.world import World
 from counterpath.figures.experiments import AxisScale
 
 Measure = Literal[
@@ -86,3 +87,13 @@ class Experiment:
     curves: tuple[Curve, ...] = ()
     aims: tuple[Aim, ...] = ()
     at_most: int | None = None
+
+    @property
+    def on_records(self) -> bool:
+        """Whether its patients are those of a user's file."""
+        return isinstance(self.worlds[0], RecordWorld)
+
+    @property
+    def unit(self) -> str:
+        """Of its horizons."""
+        return self.worlds[0].unit

@@ -9,7 +9,7 @@ from counterpath.estimators.joint_fit import fit_members
 from counterpath.estimators.neural import NeuralEstimator
 from counterpath.experiments.recipes import Recipe
 from counterpath.experiments.scales import Scale
-from counterpath.experiments.worlds import CUT_DAYS, World
+from counterpath.experiments.world import World
 
 
 def fit_seeds(
@@ -38,15 +38,10 @@ def fit_seeds(
     files = {seed: folder / f"{name}.{seed}.safetensors" for seed in seeds}
     missing = [seed for seed in seeds if not files[seed].exists()]
     made = {seed: recipe.build(scale, horizon, seed) for seed in missing}
-    # A model that learns from the last cut of each patient is to learn from cuts such as it will be asked about.
-    until = CUT_DAYS + horizon if recipe.per_horizon else None
-    trains, validations = (
-        [cohort if until is None else cohort.until(until) for cohort in cohorts]
-        for cohorts in (
-            [world.train(scale, seed) for seed in missing],
-            [world.validation(scale, seed) for seed in missing],
-        )
-    )
+    learners = [world.learners(scale, seed) for seed in missing]
+    if recipe.per_horizon:
+        learners = [tuple(world.up_to_the_last_cut(part, horizon) for part in parts) for parts in learners]
+    trains, validations = [train for train, _ in learners], [validation for _, validation in learners]
     neural = [model for model in made.values() if isinstance(model, NeuralEstimator)]
     if neural:
         of_run = folder / f"{name}.{'-'.join(map(str, missing))}.checkpoint"

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from counterpath.experiments.answers import LEVELS, SMALLEST_CM3, Judged
-from counterpath.experiments.worlds import HORIZONS, USUAL_NOISE, usual_volume
+from counterpath.experiments.world import USUAL_NOISE
 from counterpath.metrics import absolute_error, covered, deferral_curve, paired_ratio, squared_error
 
 # Of the oracle that knows another noise than the patients have.
@@ -35,9 +35,9 @@ class Found:
 def faithfulness(judged: Judged, horizon: float) -> Found:
     """Share of outcomes inside the interval, at each level."""
     figures, curves = {}, {}
-    for protocol in protocols(judged, horizon):
+    for protocol in judged.world.protocols(horizon):
         asked, said, at = judged.asked(protocol), judged.said(protocol), judged.horizons.index(horizon)
-        outcome, seen = judged.outcomes(protocol)[:, at], asked.seen[:, HORIZONS.index(horizon)]
+        outcome, seen = judged.outcomes(protocol)[:, at], asked.seen[:, judged.world.horizons.index(horizon)]
         inside = np.array([covered(outcome, said.lower[i, :, at], said.upper[i, :, at]) for i in range(len(LEVELS))])
         about = "" if protocol == "factual" else f", {protocol}"
         figures[f"95% holds{about}"], figures[f"99% holds{about}"] = (float(inside[i].mean()) for i in (0, -1))
@@ -48,9 +48,9 @@ def faithfulness(judged: Judged, horizon: float) -> Found:
 
 
 def sharpness(judged: Judged, horizon: float) -> Found:
-    """Median width of the intervals, in standard deviations of the volume, and beside the oracle's."""
+    """Median width of the intervals, in standard deviations of the outcome, and beside the oracle's."""
     widths = _widths(judged, horizon)
-    curve = (widths / usual_volume(judged.world, judged.scale)).tolist()
+    curve = (widths / judged.world.usual_size(judged.scale)).tolist()
     figures = {"95% width": curve[0], "99% width": curve[-1]}
     if judged.oracle is not None:
         best = _widths(judged.oracle, horizon)
@@ -67,17 +67,17 @@ def _widths(judged: Judged, horizon: float) -> np.ndarray:
 
 
 def closeness(judged: Judged, horizon: float) -> Found:
-    """CRPS, in standard deviations of the volume and beside the oracle's; and whether a forecast leaves all bounds."""
+    """CRPS, in standard deviations of the outcome and beside the oracle's; and whether a forecast leaves all bounds."""
     said, at = judged.said(), judged.horizons.index(horizon)
     crps, largest = said.crps[:, at], float(judged.outcomes()[:, at].max())
     figures = {
-        "CRPS": float(crps.mean()) / usual_volume(judged.world, judged.scale),
+        "CRPS": float(crps.mean()) / judged.world.usual_size(judged.scale),
         "largest mean ÷ largest outcome": float(said.mean[:, at].max()) / largest,
         "largest median ÷ largest outcome": float(said.median[:, at].max()) / largest,
         "forecasts that are no number": float(1 - np.isfinite(said.mean[:, at] + said.median[:, at]).mean()),
     }
     if judged.oracle is not None:
-        ratio = paired_ratio(crps, judged.oracle.said().crps[:, HORIZONS.index(horizon)])
+        ratio = paired_ratio(crps, judged.oracle.said().crps[:, judged.oracle.horizons.index(horizon)])
         figures |= {
             "CRPS ÷ oracle": ratio.value,
             "CRPS ÷ oracle, lower": ratio.lower,
@@ -88,7 +88,7 @@ def closeness(judged: Judged, horizon: float) -> Found:
 
 def point_error(judged: Judged, horizon: float) -> Found:
     """Errors of the median while the test patients' noise grows."""
-    scale, at = usual_volume(judged.world, judged.scale), judged.horizons.index(horizon)
+    scale, at = judged.world.usual_size(judged.scale), judged.horizons.index(horizon)
     curves: dict[str, list[float]] = {"mean squared error": [], "median squared error": [], "median absolute error": []}
     for noise_std in judged.scale.noises:
         outcome, said = judged.outcomes("factual", noise_std)[:, at] / scale, judged.said("factual", noise_std)
@@ -99,7 +99,8 @@ def point_error(judged: Judged, horizon: float) -> Found:
     figures = {f"{name} at noise {judged.scale.noises[0]:g}": values[0] for name, values in curves.items()}
     if judged.oracle is not None:
         best = squared_error(
-            judged.outcomes()[:, at] / scale, judged.oracle.said().median[:, HORIZONS.index(horizon)] / scale
+            judged.outcomes()[:, at] / scale,
+            judged.oracle.said().median[:, judged.oracle.horizons.index(horizon)] / scale,
         )
         own = squared_error(judged.outcomes()[:, at] / scale, judged.said().median[:, at] / scale)
         figures["mean squared error ÷ oracle"] = float(own.mean() / best.mean())
@@ -123,7 +124,7 @@ def deferral(judged: Judged, horizon: float) -> Found:
         if not about:
             curves[f"error of the rest, {name}"] = curve.error.tolist()
 
-    for protocol in protocols(judged, horizon)[1:]:
+    for protocol in judged.world.protocols(horizon)[1:]:
         second = judged.said(protocol)
         other = judged.outcomes(protocol)[:, at]
         error = squared_error(outcome - other, first.mean[:, at] - second.mean[:, at])
@@ -171,13 +172,6 @@ def _ranks(judged: Judged, horizon: float) -> dict[str, float]:
         name: rank_correlation(unsure, error) if np.ptp(unsure) > 0 and np.ptp(error) > 0 else 0.0
         for name, (unsure, error) in pairs.items()
     }
-
-
-def protocols(judged: Judged, horizon: float) -> list[str]:
-    """What is asked in this world; at one day both arms have the same future, so that nothing branches."""
-    if judged.world.assignment != "arms":
-        return ["factual"]
-    return ["factual", "other arm"] + (["branching"] if horizon > HORIZONS[0] else [])
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:

@@ -17,7 +17,7 @@ from counterpath.experiments.measures import BELIEVING
 from counterpath.experiments.recipes import ORACLE
 from counterpath.experiments.scales import Scale
 from counterpath.experiments.verdicts import Verdict, judge
-from counterpath.experiments.worlds import World
+from counterpath.experiments.world import World
 from counterpath.figures.experiments import Row, draw_curves
 
 FOOLED = f"{ORACLE}{BELIEVING}"
@@ -50,7 +50,7 @@ def page_of(experiment: Experiment, cells: Sequence[Cell], scale: Scale, picture
     parts = [f"# {experiment.title}\n\n{experiment.question}\n\n{_setting(cells, scale)}\n"]
     verdicts = _verdicts(experiment, cells, scale)
     if verdicts:
-        parts.append(f"\n## What came out\n\n{_verdict_table(verdicts)}")
+        parts.append(f"\n## What came out\n\n{_verdict_table(verdicts, experiment.unit)}")
     for picture in pictures:
         parts.append(f"\n![{experiment.title}]({picture})\n")
     for world in experiment.worlds:
@@ -68,10 +68,18 @@ def page_of(experiment: Experiment, cells: Sequence[Cell], scale: Scale, picture
 
 def _setting(cells: Sequence[Cell], scale: Scale) -> str:
     seeds = {cell.seed for cell in cells if cell.model != ORACLE}
-    nothing = "This only shows that everything runs; **the figures mean nothing.** " if scale.means_nothing else ""
     own = "seeds, each with patients of its own" if len(seeds) > 1 else "seed"
+    caution = f"{scale.caution} " if scale.caution else ""
+    record = cells[0].record
+    if "data" in record:
+        number = record["patients"]
+        own = "seeds, each with a split of its own between the first two" if len(seeds) > 1 else "seed"
+        return (
+            f"{caution}{number['train']:,} training patients of `{record['data']}`, {number['validation']:,} for "
+            f"stopping, {record['forecasts']:,} forecasts for {number['test']:,} others; {len(seeds)} training {own}."
+        )
     return (
-        f"{nothing}{scale.train:,} training patients, {scale.validation:,} for stopping, {scale.test:,} test patients "
+        f"{caution}{scale.train:,} training patients, {scale.validation:,} for stopping, {scale.test:,} test patients "
         f"known up to day 54; {len(seeds)} training {own}."
     )
 
@@ -105,8 +113,8 @@ def _values(cells: Sequence[Cell], world: World, figure: str) -> dict[tuple[str,
     return found
 
 
-def _verdict_table(verdicts: Sequence[tuple[World, Verdict]]) -> str:
-    lines = ["| claim or aim | of | world | verdict | mean over seeds, by days ahead |", "|---|---|---|---|---|"]
+def _verdict_table(verdicts: Sequence[tuple[World, Verdict]], unit: str) -> str:
+    lines = [f"| claim or aim | of | world | verdict | mean over seeds, by {unit}s ahead |", "|---|---|---|---|---|"]
     lines += [
         f"| {verdict.aim.text} | {_whose(verdict.aim)} | {world.name} | **{verdict.word}** | {verdict.found} |"
         for world, verdict in verdicts
@@ -126,7 +134,7 @@ def _table(experiment: Experiment, cells: Sequence[Cell], scale: Scale, world: W
     ]
     if not models:
         return ""
-    heads = [f"{horizon:g} day{'s' if horizon > 1 else ''}" for horizon in horizons]
+    heads = [f"{horizon:g} {world.unit}{'s' if horizon > 1 else ''}" for horizon in horizons]
     lines = [f"| model | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
     for model in models:
         entries = [_entry(figure, values.get((model, horizon), [])) for horizon in horizons]
@@ -200,8 +208,9 @@ def _index(verdicts: dict[str, list[tuple[World, Verdict]]], scale: Scale) -> st
     lines = [
         "# The paper, reproduced",
         "",
-        f"Scale `{scale.name}`: {scale.train:,} training and {scale.test:,} test patients, {len(scale.seeds)} training "
-        "seeds. Each page has all figures; `counterpath reproduce` makes them.",
+        f"Scale `{scale.name}`: {_amount(scale)}{len(scale.seeds)} training seeds. Each page has all figures; "
+        "`counterpath reproduce` makes them.",
+        *(["", scale.caution] if scale.caution else []),
         "",
         "| experiment | claim or aim | of | world | verdict |",
         "|---|---|---|---|---|",
@@ -211,7 +220,15 @@ def _index(verdicts: dict[str, list[tuple[World, Verdict]]], scale: Scale) -> st
             f"| [{name}]({name}.md) | {verdict.aim.text} | {_whose(verdict.aim)} | {world.name} | {verdict.word} |"
             for world, verdict in found
         ]
-    missing = [name for name in EXPERIMENTS if name not in verdicts]
-    if missing:
-        lines += ["", f"Not run yet: {', '.join(missing)}."]
+    missing = {name: experiment for name, experiment in EXPERIMENTS.items() if name not in verdicts}
+    simulated = [name for name, experiment in missing.items() if not (experiment.on_records or scale.of_records)]
+    on_records = [name for name, experiment in missing.items() if experiment.on_records]
+    if simulated:
+        lines += ["", f"Not run yet: {', '.join(simulated)}."]
+    if on_records:
+        lines += ["", f"About records that you have, with `--data`: {', '.join(on_records)}."]
     return "\n".join(lines) + "\n"
+
+
+def _amount(scale: Scale) -> str:
+    return "" if scale.of_records else f"{scale.train:,} training and {scale.test:,} test patients, "

@@ -10,6 +10,7 @@ from counterpath.estimators import BNCDE, TECDE, DeepEnsemble, Estimator, LastVa
 from counterpath.experiments.scales import Scale
 
 DIFFUSIONS = (1e-4, 1e-3, 1e-2)
+BALANCING = 0.01  # α of the paper's supplement on real and semi-synthetic data
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,10 @@ def _ensemble(scale: Scale, horizon: float, seed: int, **options: Any) -> Estima
     return DeepEnsemble(_tecde(scale, horizon, seed, outcome_noise=True, **options), members=scale.members)
 
 
+def _balanced(build: Callable[..., Estimator]) -> Callable[[Scale, float, int], Estimator]:
+    return lambda scale, horizon, seed: build(scale, horizon, seed, balancing=BALANCING)
+
+
 def _inverse_intensity(build: Callable[..., Estimator]) -> Callable[[Scale, float, int], Estimator]:
     return lambda scale, horizon, seed: build(scale, horizon, seed, informative_sampling=True)
 
@@ -84,6 +89,16 @@ WEIGHTED = (
     "DeepEnsemble, weighted",
     "LastValue",
 )
+BALANCED = (
+    "BNCDE",
+    "BNCDE, balanced",
+    "BNCDE.paper, balanced",
+    "TECDE, balanced",
+    "TECDE.paper, balanced",
+    "TECDE with noise, balanced",
+    "DeepEnsemble, balanced",
+    "LastValue",
+)
 SPREADING = tuple(_with_diffusion(diffusion).name for diffusion in DIFFUSIONS)
 
 RECIPES = {
@@ -102,6 +117,12 @@ RECIPES = {
         Recipe("TESAR-CDE.paper", _inverse_intensity(_tecde_paper), per_horizon=True),
         Recipe("TESAR-CDE with noise", _inverse_intensity(_with_noise)),
         Recipe("DeepEnsemble, weighted", _inverse_intensity(_ensemble)),
+        Recipe("BNCDE, balanced", _balanced(_bncde)),
+        Recipe("BNCDE.paper, balanced", _balanced(_paper), per_horizon=True),
+        Recipe("TECDE, balanced", _balanced(_tecde)),
+        Recipe("TECDE.paper, balanced", _balanced(_tecde_paper), per_horizon=True),
+        Recipe("TECDE with noise, balanced", _balanced(_with_noise)),
+        Recipe("DeepEnsemble, balanced", _balanced(_ensemble)),
         *(_with_diffusion(diffusion) for diffusion in DIFFUSIONS),
     )
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,9 +26,10 @@ from counterpath.experiments.fits import fit_seeds
 from counterpath.experiments.measures import Found
 from counterpath.experiments.provenance import provenance
 from counterpath.experiments.recipes import ORACLE, RECIPES
+from counterpath.experiments.record_worlds import RecordWorld
 from counterpath.experiments.runtime import runtime
 from counterpath.experiments.scales import SCALES, Scale
-from counterpath.experiments.worlds import CUT_DAYS, HORIZONS, TEST_SEED, USUAL_NOISE, World
+from counterpath.experiments.world import USUAL_NOISE, World
 from counterpath.predictive import UnsupportedPlanWarning
 
 Say = Callable[[str], None]
@@ -55,6 +56,7 @@ class Reproduction:
         models: Only these; none for all.
         worlds: Likewise.
         days: Likewise, of the horizons.
+        data: Records of the user, for the experiments that are about records.
         folder: Where results are written; files of the work go into its folder `work`.
         command: That asked for it.
         say: Called with what is being done.
@@ -67,6 +69,7 @@ class Reproduction:
     models: tuple[str, ...]
     worlds: tuple[str, ...]
     days: tuple[float, ...]
+    data: Path | None
     folder: Path
     command: str
     say: Say
@@ -90,7 +93,7 @@ class Reproduction:
             if not self.worlds or world.name in self.worlds
             for model in (ORACLE, *experiment.models)
             if not self.models or model in self.models
-            if model != ORACLE or "runtime" not in experiment.measures
+            if model != ORACLE or (world.has_oracle and "runtime" not in experiment.measures)
             for horizon in self.horizons(experiment)
             for seed in (self._seeds(experiment) if model != ORACLE else (0,))
         ]
@@ -106,6 +109,7 @@ class Reproduction:
     def run(self) -> None:
         """Make what is missing."""
         there = read_cells(self.folder, self.scale.name)
+        self._check_records(there.values())
         missing = [place for place in self.wanted() if place not in there]
         self.say(f"{len(missing):,} of {counted(len(self.wanted()), 'cell')} to make.")
         by_fit: dict[_Fit, list[Place]] = defaultdict(list)
@@ -116,16 +120,27 @@ class Reproduction:
             for fit, places in by_fit.items():
                 self._run_fit(fit, places)
 
+    def _check_records(self, cells: Iterable[Cell]) -> None:
+        """Results about one user's records are not mixed with those about another's."""
+        others = {cell.record["data"] for cell in cells if "data" in cell.record}
+        if self.data is not None and others - {self.data.name}:
+            raise ReproductionError(
+                f"{self.folder} holds results about {', '.join(sorted(others))}, and these would be about "
+                f"{self.data.name}. Use another folder."
+            )
+
     def _fit_of(self, place: Place) -> _Fit:
         name, world, model, horizon, _ = place
         own = next(w for w in EXPERIMENTS[name].worlds if w.name == world)
-        return _Fit(own, model, horizon if model in RECIPES and RECIPES[model].per_horizon else max(HORIZONS))
+        if isinstance(own, RecordWorld) and self.data is not None:
+            own = own.made_of(self.data)
+        return _Fit(own, model, horizon if model in RECIPES and RECIPES[model].per_horizon else max(own.horizons))
 
     def _run_fit(self, fit: _Fit, places: list[Place]) -> None:
         timed = [place for place in places if "runtime" in EXPERIMENTS[place[0]].measures]
         for place in timed:
             self.say(f"{place[0]}: seed {place[-1]}.")
-            self._write(place, runtime(self.scale, place[-1]))
+            self._write(fit.world, place, runtime(self.scale, place[-1]))
         places = [place for place in places if place not in timed]
         if not places:
             return
@@ -135,12 +150,12 @@ class Reproduction:
             self._measure_all(self._oracle(fit.world), places)
             return
         seeds = tuple(sorted({place[-1] for place in places}))
-        self.say(f"{about}, up to day {CUT_DAYS + fit.horizon:g}: {counted(len(seeds), 'fit')}.")
+        self.say(f"{about}, Δ = {fit.horizon:g}: {counted(len(seeds), 'fit')}.")
         recipe = RECIPES[fit.model]
         models = fit_seeds(
             recipe, fit.world, self.scale, fit.horizon, seeds, self.work / "fits", progress=self.progress
         )
-        horizons = (fit.horizon,) if recipe.per_horizon else HORIZONS
+        horizons = (fit.horizon,) if recipe.per_horizon else fit.world.horizons
         self.say(f"{about}: asked.")
 
         def measure(seed: int) -> None:
@@ -151,7 +166,8 @@ class Reproduction:
             list(pool.map(measure, seeds))
 
     def _judged(self, model: Estimator, world: World, horizons: tuple[float, ...]) -> Judged:
-        return judged_model(model, world, self.scale, horizons, self._oracle(world))
+        oracle = self._oracle(world) if world.has_oracle else None
+        return judged_model(model, world, self.scale, horizons, oracle)
 
     def _oracle(self, world: World) -> Judged:
         return judged_oracle(world, self.scale, self.work / "oracle", workers=self._cores)
@@ -161,9 +177,9 @@ class Reproduction:
             found = Found()
             for name in EXPERIMENTS[place[0]].measures:
                 found = found | self._measure(name)(judged, place[3])
-            if judged.oracle is None and "point_error" in EXPERIMENTS[place[0]].measures:
+            if place[2] == ORACLE and "point_error" in EXPERIMENTS[place[0]].measures:
                 found = found | self._fooled_oracle(judged, place[3])
-            self._write(place, found)
+            self._write(judged.world, place, found)
 
     def _measure(self, name: str) -> Callable[[Judged, float], Found]:
         if name == "effects":
@@ -178,10 +194,10 @@ class Reproduction:
         curves = measures.point_error(fooled, horizon).curves
         return Found(curves={name + measures.BELIEVING: values for name, values in curves.items()})
 
-    def _write(self, place: Place, found: Found) -> None:
+    def _write(self, world: World, place: Place, found: Found) -> None:
         kept = finite(found)
         device = jax.devices()[0]
-        record = provenance(self.command) | {"test_seed": TEST_SEED}
+        record = provenance(self.command) | world.setting(self.scale)
         record |= {"device": None if device.platform == "cpu" else device.device_kind}
         Cell(*place, self.scale.name, kept.figures, kept.curves, record).write(self.work / "cells")
 
@@ -194,6 +210,7 @@ def reproduce(
     models: Sequence[str] = (),
     worlds: Sequence[str] = (),
     horizons: Sequence[float] = (),
+    data: Path | None = None,
     folder: Path,
     command: str = "",
     say: Say = print,
@@ -203,11 +220,12 @@ def reproduce(
 
     Args:
         names: Of experiments, or `all`.
-        scale: `paper`, `laptop` or `smoke`.
+        scale: `paper`, `laptop`, `smoke`, or `demo` for a small extract of real records.
         seeds: Of training; default: as many as the scale has.
         models: Only these; default: all.
         worlds: Likewise.
-        horizons: Likewise, in days.
+        horizons: Likewise, in days or hours.
+        data: Records for the experiments on records: the hourly file of MIMIC-Extract, or a cohort's folder.
         folder: Where results are, or will be.
         command: That is recorded with them.
         say: Called with what is being done.
@@ -215,15 +233,15 @@ def reproduce(
     """
     from counterpath.experiments.pages import write_pages
 
-    chosen = EXPERIMENTS if "all" in names else {name: _experiment(name) for name in names}
     if scale not in SCALES:
         raise ReproductionError(f"There is no scale {scale!r}. Choose one of {', '.join(SCALES)}.")
     own = SCALES[scale]
+    chosen = _possible(own, data, say) if "all" in names else {name: _experiment(name, own, data) for name in names}
     _check("model", models, {ORACLE, *RECIPES})
     _check("world", worlds, {world.name for experiment in chosen.values() for world in experiment.worlds})
     _check("horizon", horizons, {days for found in chosen.values() for days in found.horizons[-own.horizons :]})
     asked = own.seeds if seeds is None else tuple(seeds)
-    with _programs(quick=own.means_nothing):
+    with _programs(quick=own.only_runs):
         Reproduction(
             tuple(chosen.values()),
             own,
@@ -231,6 +249,7 @@ def reproduce(
             tuple(models),
             tuple(worlds),
             tuple(horizons),
+            data,
             folder,
             command,
             say,
@@ -257,7 +276,30 @@ def _check(what: str, asked: Sequence[Any], known: Collection[Any]) -> None:
             raise ReproductionError(f"There is no {what} {str(one)!r} here. {did_you_mean(str(one), options)}")
 
 
-def _experiment(name: str) -> Experiment:
+def _experiment(name: str, scale: Scale, data: Path | None) -> Experiment:
     if name not in EXPERIMENTS:
         raise ReproductionError(f"There is no experiment {name!r}. {did_you_mean(name, [*EXPERIMENTS, 'all'])}")
-    return EXPERIMENTS[name]
+    found = EXPERIMENTS[name]
+    if found.on_records and data is None:
+        raise ReproductionError(
+            f"{name!r} is about records that you have. Say which: --data all_hourly_data.h5 of MIMIC-Extract, or the "
+            "folder of a cohort."
+        )
+    if data is not None and not data.exists():
+        raise ReproductionError(f"There is no {data}.")
+    if scale.of_records and not found.on_records:
+        raise ReproductionError(f"Scale {scale.name!r} is for records, and {name!r} simulates. Use laptop.")
+    return found
+
+
+def _possible(scale: Scale, data: Path | None, say: Say) -> dict[str, Experiment]:
+    """All that can be run; what is left out is said."""
+    found = {}
+    for name in EXPERIMENTS:
+        try:
+            found[name] = _experiment(name, scale, data)
+        except ReproductionError as error:
+            say(f"Left out: {error}")
+    if not found:
+        raise ReproductionError(f"Nothing is left to run at scale {scale.name!r}.")
+    return found

@@ -7,7 +7,7 @@ import numpy as np
 from counterpath.estimators import BNCDE
 from counterpath.experiments.measures import Found
 from counterpath.experiments.scales import Scale
-from counterpath.experiments.worlds import ARMS, CUT_DAYS
+from counterpath.experiments.tumor_worlds import ARMS
 
 WIDTH = 128
 USUAL_DEPTH, USUAL_DRAWS = 2, 10
@@ -47,9 +47,7 @@ def _epoch_seconds(scale: Scale, seed: int, depth: int, draws: int) -> float:
     """The quickest epoch after the first; patients are cut where the experiments cut them."""
     own = {"field_widths": (WIDTH,) * depth, "draws": draws, "epochs": EPOCHS, "seed": seed}
     model = BNCDE(1.0, **(BNCDE.paper(1.0).parameters | dict(scale.paper) | own))
-    train, validation = (
-        cohort.until(CUT_DAYS + 1.0) for cohort in (ARMS.train(scale, seed), ARMS.validation(scale, seed))
-    )
+    train, validation = (ARMS.up_to_the_last_cut(cohort, 1.0) for cohort in ARMS.learners(scale, seed))
     model.fit(train, validation, progress=False)
     seconds = np.diff(model.history_["seconds"].to_numpy())
     return float(seconds.min())

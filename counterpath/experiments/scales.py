@@ -1,4 +1,4 @@
-"""How much work a reproduction does: as in the paper, what a laptop can do in hours, or a check that all runs."""
+"""How much work a reproduction does: as in the paper, what a laptop can do, or a check that all runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Scale:
 
     Attributes:
         name: On the command line.
-        train: Patients to learn from, for each seed others.
+        train: Simulated patients to learn from, for each seed others. (Of records all are used.)
         validation: Patients who decide when to stop, likewise.
-        test: Patients to judge on, the same for all.
+        test: Patients to judge on, the same for all; of records, forecasts.
         noise_patients: Of those, how many are followed through all levels of noise.
         oracle_draws: Of the oracle's distribution for each patient.
         seeds: Training seeds, each with its own patients.
@@ -29,7 +29,9 @@ class Scale:
         paper: Settings that differ from those of `BNCDE.paper`.
         depths: Numbers of layers whose time is measured.
         draws: Numbers of draws whose time is measured.
-        means_nothing: Whether it only shows that everything runs; then programs are compiled quickly, not well.
+        caution: What its figures do not say.
+        only_runs: Whether programs are compiled quickly, not well.
+        of_records: Whether it is for experiments on a user's records alone.
     """
 
     name: str
@@ -47,7 +49,9 @@ class Scale:
     paper: Mapping[str, Any] = field(default_factory=dict)
     depths: tuple[int, ...] = (1, 2, 3, 4, 5)
     draws: tuple[int, ...] = (1, 10, 30, 100)
-    means_nothing: bool = False
+    caution: str = ""
+    only_runs: bool = False
+    of_records: bool = False
 
 
 # Sizes of `BNCDE.large`, so that a baseline is as large and learns as long.
@@ -110,7 +114,22 @@ SCALES = {
             paper={"epochs": 2, "field_widths": (8,), "drift_widths": (2,), "fits_noise": False},
             depths=(1, 2),
             draws=(1, 10),
-            means_nothing=True,
+            caution="This only shows that everything runs; **the figures mean nothing.**",
+            only_runs=True,
+        ),
+        Scale(
+            "demo",
+            train=0,
+            validation=0,
+            test=1_000,
+            noise_patients=300,
+            oracle_draws=1_000,
+            seeds=(0, 1, 2, 3, 4),
+            noises=(0.01, 0.04, 0.07, 0.10),
+            members=3,
+            caution="**A demonstration on a small extract.** It shows that the whole way works on real records, and "
+            "that is all that may be concluded from it.",
+            of_records=True,
         ),
     )
 }

@@ -24,7 +24,13 @@ from scipy.special import expit as sigmoid
 from counterpath.cohort import Cohort, CohortError, Schema, Treatment, TreatmentEvents, Variable
 from counterpath.cohort.records import Observations, offsets_from
 from counterpath.cohort.schema import Amounts
-from counterpath.simulators.semi_synthetic_truth import BURN_IN, ROUNDING, SemiSyntheticTruth, next_outcome
+from counterpath.simulators.semi_synthetic_truth import (
+    BURN_IN,
+    ROUNDING,
+    SemiSyntheticTruth,
+    next_of_burn_in,
+    next_outcome,
+)
 
 Gain = Literal["bounded", "literal"]
 OUTCOME, TREATMENT = "outcome", "treatment"
@@ -143,15 +149,15 @@ def _z_scores(values: np.ndarray) -> np.ndarray:
     return (values - mean) / np.where(std > 0, std, 1.0)
 
 
-def _weights(gain: Gain) -> Float64[np.ndarray, " lags"]:
+def _weights(gain: Gain) -> tuple[float, ...]:
     weights = 1 / (np.arange(BURN_IN) + 1)
-    return weights if gain == "literal" else LARGEST_SUM * weights / weights.sum()
+    return tuple((weights if gain == "literal" else LARGEST_SUM * weights / weights.sum()).tolist())
 
 
 def _simulate(
     filled: np.ndarray,
     beta: np.ndarray,
-    weights: np.ndarray,
+    weights: tuple[float, ...],
     noise_std: float,
     ids: pl.Series,
     streams: Sequence[np.random.Generator],
@@ -167,10 +173,9 @@ def _simulate(
     potential = np.full((patients, steps, 2), np.nan)
     given = np.zeros((patients, steps), bool)
     for j in range(min(BURN_IN, steps - 1)):
-        lags = weights[: j + 1] * pull[:, j::-1]
-        y[:, j + 1] = -np.sum(lags * y[:, : j + 1], axis=1) + noise[:, j]
+        y[:, j + 1] = next_of_burn_in(y[:, : j + 1], pull, weights) + noise[:, j]
     for j in range(BURN_IN, steps):
-        gain[:, j] = pull[:, j - BURN_IN + 1 : j + 1][:, ::-1] @ weights
+        gain[:, j] = pull[:, j - BURN_IN + 1 : j + 1][:, ::-1] @ np.array(weights)
         chance[:, j] = sigmoid(lean[:, j - 1] + np.tanh(y[:, j - 1]) + wobble[:, j])
         given[:, j] = treatment_draws[:, j] < chance[:, j]
         for choice in (0, 1):
@@ -179,7 +184,7 @@ def _simulate(
             y[:, j + 1] = np.where(given[:, j], potential[:, j, 1], potential[:, j, 0])
     observed = streams[3].random((patients, steps)) < sigmoid(y)
     observed[:, 0] = True  # everybody has an outcome
-    return SemiSyntheticTruth(ids, noise_std, y, potential, given, chance, gain, noise, observed)
+    return SemiSyntheticTruth(ids, noise_std, y, potential, given, chance, gain, pull, weights, noise, observed)
 
 
 def _until_the_end(truth: SemiSyntheticTruth, ended: np.ndarray) -> SemiSyntheticTruth:
@@ -193,6 +198,7 @@ def _until_the_end(truth: SemiSyntheticTruth, ended: np.ndarray) -> SemiSyntheti
         given=truth.given & ~final,
         chance=np.where(final, np.nan, truth.chance),
         gain=np.where(final, np.nan, truth.gain),
+        pull=np.where(ended, np.nan, truth.pull),
         observed=truth.observed & ~ended,
     )
 

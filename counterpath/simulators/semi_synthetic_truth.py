@@ -30,6 +30,8 @@ class SemiSyntheticTruth:
         given: Treatment at every step.
         chance: Of treatment.
         gain: What the outcome is multiplied by, without its sign.
+        pull: tanh(½ Σ β_k X(k)) of every step, of which the gain is a weighted sum.
+        weights: Of the last steps' pulls in it.
         noise: ε at every step, of the next step's outcome: the common random numbers of all futures.
         observed: Steps at which the outcome was recorded.
     """
@@ -41,6 +43,8 @@ class SemiSyntheticTruth:
     given: Bool[np.ndarray, "patients steps"]
     chance: Steps
     gain: Steps
+    pull: Steps
+    weights: tuple[float, ...]
     noise: Steps
     observed: Bool[np.ndarray, "patients steps"]
 
@@ -87,6 +91,14 @@ class SemiSyntheticTruth:
             following = next_outcome(path[:, j], truth.gain[rows, at], given[:, j]) + truth.noise[rows, at]
             path[:, j + 1] = np.where(known, following, np.nan)
         return path[:, ahead]
+
+
+def next_of_burn_in(
+    so_far: Float64[np.ndarray, "*draws patients known"], pull: Steps, weights: tuple[float, ...]
+) -> Float64[np.ndarray, "*draws patients"]:
+    """− Σ w_h pull_{H−h} y_h, before noise, of all outcomes so far."""
+    known = so_far.shape[-1]
+    return -np.sum(np.array(weights[:known]) * pull[:, :known][:, ::-1] * so_far, axis=-1)
 
 
 def next_outcome(now: np.ndarray, gain: np.ndarray, given: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from small_models import small_bncde
 import counterpath as cp
 from bench import engine_table, model_uncertainty
 from counterpath.experiments.cells import Cell
-from counterpath.experiments.worlds import RANDOMISED
+from counterpath.experiments.tumor_worlds import RANDOMISED
 
 FIGURES = {
     "CRPS ÷ oracle": 1.02,

@@ -7,7 +7,7 @@ import pytest
 from small_models import SMALL
 
 from bench import levers
-from counterpath.experiments.worlds import RANDOMISED
+from counterpath.experiments.tumor_worlds import RANDOMISED
 
 TINY = SMALL | {"posteriors": 1, "drift_widths": (2,), "epochs": 2}
 

@@ -4,7 +4,7 @@ import pytest
 
 from counterpath import BNCDE, TECDE
 from counterpath.experiments.catalogue import EXPERIMENTS
-from counterpath.experiments.recipes import RECIPES, USUAL, WEIGHTED
+from counterpath.experiments.recipes import BALANCED, RECIPES, USUAL, WEIGHTED
 from counterpath.experiments.scales import SCALES
 
 
@@ -21,6 +21,8 @@ def test_every_experiment_of_the_paper_is_there():
         "runtime",
         "continuous-time",
         "effects",
+        "real-icu",
+        "semi-synthetic",
     ]
 
 
@@ -34,7 +36,7 @@ def test_models_and_aims_are_known(experiment):
 
 
 @pytest.mark.parametrize("scale", SCALES.values(), ids=lambda scale: scale.name)
-@pytest.mark.parametrize("name", [*USUAL, *WEIGHTED])
+@pytest.mark.parametrize("name", sorted({*USUAL, *WEIGHTED, *BALANCED}))
 def test_recipes_differ_in_what_they_should(scale, name):
     first, second = (RECIPES[name].build(scale, 5.0, seed) for seed in (0, 1))
     assert (first.seed, second.seed) == (0, 1)
@@ -53,11 +55,26 @@ def test_tesar_is_te_cde_with_weights(names):
     assert changed == {"informative_sampling"}
 
 
+@pytest.mark.parametrize("name", [name for name in BALANCED if name.endswith(", balanced")])
+def test_balancing_is_all_that_is_different(name):
+    plain, balanced = (RECIPES[own].build(SCALES["paper"], 1.0, 0) for own in (name.removesuffix(", balanced"), name))
+    if name.startswith("DeepEnsemble"):
+        plain, balanced = plain.model, balanced.model
+    changed = {key for key, value in balanced.parameters.items() if value != plain.parameters[key]}
+    assert changed == {"balancing"}
+    assert (plain.parameters["balancing"], balanced.parameters["balancing"]) == (0.0, 0.01)
+
+
 @pytest.mark.parametrize("model", [BNCDE, TECDE])
 def test_the_paper_is_judged_by_its_own_configuration(model):
     name = f"{model.__name__}.paper"
     assert RECIPES[name].per_horizon
     assert RECIPES[name].build(SCALES["paper"], 3.0, 4).parameters == model.paper(3.0, seed=4).parameters
     claims = [aim for experiment in EXPERIMENTS.values() for aim in experiment.aims if aim.whose == "paper"]
-    assert all(aim.model.startswith("BNCDE.paper") for aim in claims)
-    assert {aim.than for aim in claims if aim.than and "σ" not in aim.than} == {"TECDE.paper", "TESAR-CDE.paper"}
+    assert all(aim.model.startswith(("BNCDE.paper", "TECDE.paper")) for aim in claims)
+    assert {aim.than for aim in claims if aim.than and "σ" not in aim.than} == {
+        "TECDE.paper",
+        "TESAR-CDE.paper",
+        "TECDE.paper, balanced",
+        "BNCDE.paper, balanced",
+    }

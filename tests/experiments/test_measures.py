@@ -9,7 +9,7 @@ from counterpath.experiments import measures
 from counterpath.experiments.answers import LEVELS, SMALLEST_CM3, Judged, Said, judged_oracle
 from counterpath.experiments.runtime import figures_of
 from counterpath.experiments.scales import SCALES
-from counterpath.experiments.worlds import ARMS, HORIZONS, RANDOMISED, branching, factual, other_arm
+from counterpath.experiments.tumor_worlds import ARMS, HORIZONS, RANDOMISED, branching, factual, other_arm
 
 SMOKE = SCALES["smoke"]
 
@@ -69,7 +69,7 @@ def test_coverage_is_the_share_inside(oracle):
 
 
 def test_errors_are_of_the_median_in_units_of_the_usual_volume(oracle):
-    wrong = told(oracle, median=oracle.outcomes() + measures.usual_volume(ARMS, SMOKE))
+    wrong = told(oracle, median=oracle.outcomes() + ARMS.usual_size(SMOKE))
     found = measures.point_error(wrong, 3.0)
     assert found.figures["mean squared error at noise 0.01"] == pytest.approx(1.0)
     assert found.figures["median absolute error at noise 0.01"] == pytest.approx(1.0)
@@ -107,13 +107,15 @@ def test_relative_errors_are_ranked_by_the_models_own_scale(oracle):
     assert good.figures["Spearman of spread and volume"] == pytest.approx(-bad.figures["Spearman of spread and volume"])
 
 
-def test_protocols_branch_where_they_say(folder):
+def test_protocols_branch_where_they_say():
     known, other, forked = (ask(ARMS, SMOKE) for ask in (factual, other_arm, branching))
     assert forked.history is known.history
     assert other.history.records.rows != known.history.records.rows
     np.testing.assert_array_equal(forked.outcomes[:, 0], known.outcomes[:, 0])  # at one day nothing differs yet
     assert (forked.outcomes[:, 2] != known.outcomes[:, 2]).mean() > 0.9
-    assert measures.protocols(judged_oracle(RANDOMISED, SMOKE, folder, workers=1), 3.0) == ["factual"]
+    assert ARMS.protocols(1.0) == ["factual", "other arm"]
+    assert ARMS.protocols(3.0) == ["factual", "other arm", "branching"]
+    assert RANDOMISED.protocols(3.0) == ["factual"]
 
 
 def test_the_oracles_answers_are_kept(oracle, folder):

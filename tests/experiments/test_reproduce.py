@@ -10,13 +10,14 @@ from counterpath.experiments.catalogue import EXPERIMENTS
 from counterpath.experiments.runner import Reproduction
 from counterpath.experiments.scales import SCALES
 
+ON_RECORDS = tuple(name for name, experiment in EXPERIMENTS.items() if experiment.on_records)
 APART = ("informative-sampling", "diffusion", "runtime")  # they share no fit with the others
-TOGETHER = tuple(name for name in EXPERIMENTS if name not in APART)
+TOGETHER = tuple(name for name in EXPERIMENTS if name not in (*APART, *ON_RECORDS))
 
 
 def test_where_the_paper_has_fewer_seeds_no_others_are_made(tmp_path):
     def seeds(name, asked):
-        own = Reproduction((EXPERIMENTS[name],), SCALES["paper"], asked, (), (), (), tmp_path, "", print, False)
+        own = Reproduction((EXPERIMENTS[name],), SCALES["paper"], asked, (), (), (), None, tmp_path, "", print, False)
         return {place[-1] for place in own.wanted()}
 
     assert seeds("runtime", (0, 1, 2, 3, 4)) == {0, 1, 2}
@@ -87,7 +88,10 @@ def test_a_part_is_asked_for_by_world_and_horizon(tmp_path):
     ("arguments", "message"),
     [
         (["sharpnes"], "There is no experiment 'sharpnes'. Did you mean"),
-        (["sharpness", "--scale", "huge"], "There is no scale 'huge'. Choose one of paper, laptop, smoke."),
+        (["sharpness", "--scale", "huge"], "There is no scale 'huge'. Choose one of paper, laptop, smoke, demo."),
+        (["real-icu"], "'real-icu' is about records that you have. Say which: --data all_hourly_data.h5"),
+        (["real-icu", "--data", "nowhere.h5"], "There is no nowhere.h5."),
+        (["sharpness", "--scale", "demo"], "Scale 'demo' is for records, and 'sharpness' simulates. Use laptop."),
         (["sharpness", "--model", "TE-CDE"], "There is no model 'TE-CDE' here. Did you mean"),
         (["sharpness", "--world", "randomised"], "There is no world 'randomised' here. There is 'arms'."),
         (["sharpness", "--horizons", "5"], "There is no horizon '5.0' here. Did you mean"),

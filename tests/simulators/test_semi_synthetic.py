@@ -3,33 +3,16 @@
 import numpy as np
 import polars as pl
 import pytest
+from small_covariates import covariates
 
 import counterpath as cp
 
 WEIGHTS = 1 / np.arange(1, 6)
 
 
-def source(patients=40, hours=40, seed=0):
-    """Covariates at irregular times, sex and age; an outcome that is not used."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for patient in range(patients):
-        times = np.unique(np.concatenate([[0.0], rng.uniform(0, hours, 60), [hours + 0.5]]))
-        level = rng.normal(size=3)
-        for time in times:
-            row = dict(zip(("rate", "cells", "sodium"), level + rng.normal(size=3), strict=True))
-            hidden = (rng.random(3) < 0.4) & (time <= hours)
-            row = {name: None if gone else value for (name, value), gone in zip(row.items(), hidden, strict=True)}
-            rows.append({"patient": patient, "time": time, "pressure": 60.0 if time == 0 else None, **row})
-    static = pl.DataFrame(
-        {"patient": range(patients), "sex": ["F", "M"] * (patients // 2), "age": rng.normal(60, 10, patients)}
-    )
-    return cp.Cohort.from_tables(pl.DataFrame(rows), None, static, outcome="pressure", time_unit="hour")
-
-
 @pytest.fixture(scope="module")
 def cohort():
-    return source()
+    return covariates()
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +52,7 @@ def test_bounded_gains_keep_outcomes_bounded(cohort):
     np.testing.assert_allclose(bounded.gain, literal.gain * 0.9 / WEIGHTS.sum())
     assert np.nanmax(np.abs(bounded.outcomes_of_steps)) < 1.1 / (1 - 0.9)
     assert bounded.exploded == 0.0
-    constant = source(hours=50).observations.with_columns(rate=pl.col("patient").cast(pl.Float64), cells=2.0)
+    constant = covariates(hours=50).observations.with_columns(rate=pl.col("patient").cast(pl.Float64), cells=2.0)
     smooth = cp.Cohort.from_tables(constant, outcome="pressure", time_unit="hour")
     assert any(cp.simulate_semi_synthetic(smooth, seed=s, gain="literal").truth.exploded > 0 for s in range(5))
 
