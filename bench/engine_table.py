@@ -1,6 +1,7 @@
 """How close the models come to the physical limit, and how long a fit takes.
 
     python -m bench.engine_table fit      one BNCDE.large() that has the device to itself: its seconds
+    python -m bench.engine_table bounds   whether its forecasts stay within what can be, where days are random
     python -m bench.engine_table page     docs/results/engine.json and its page
 
 Accuracy is what `counterpath reproduce continuous-time --scale paper` found; here it stands in one table, with the time
@@ -23,7 +24,9 @@ import typer
 
 import counterpath as cp
 from bench.provenance import RESULTS, last_result, provenance, write_result
+from counterpath.experiments.answers import judged_model
 from counterpath.experiments.cells import Cell, read_cells
+from counterpath.experiments.measures import closeness
 from counterpath.experiments.recipes import USUAL
 from counterpath.experiments.scales import SCALES
 from counterpath.experiments.tumor_worlds import ARMS, CONTINUOUS, CUT_DAYS, HORIZONS, RANDOMISED
@@ -46,19 +49,42 @@ Folder = typer.Option(Path("engine-table"), "--to")
 @app.command()
 def fit(folder: Path = Folder) -> None:
     """Time one fit, from a cohort to a model."""
-    train, validation = RANDOMISED.train(PAPER, 0), RANDOMISED.validation(PAPER, 0)
+    train, validation = RANDOMISED.learners(PAPER, 0)
     began = time.perf_counter()
     model = cp.BNCDE.large(5.0).fit(train, validation, progress=False)
     content = provenance("python -m bench.engine_table fit") | {
         "device": jax.devices()[0].device_kind,
         "patients": len(train),
         "fit_seconds": time.perf_counter() - began,
-        "epochs": model.history_.height,
+        "epochs": model.history_["epoch"].max(),
     }
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / f"{RANDOMISED.name}.BNCDE.safetensors")
     (folder / "fit.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     print(f"{content['fit_seconds']:.0f} s, {content['epochs']} epochs")
+
+
+BOUNDS = ("largest mean ÷ largest outcome", "largest median ÷ largest outcome", "forecasts that are no number")
+
+
+@app.command()
+def bounds(folder: Path = Folder) -> None:
+    """Fit once in each world with random treatment days, and look for forecasts that nobody could believe."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for world in (RANDOMISED, CONTINUOUS):
+        model = cp.BNCDE.large(max(HORIZONS)).fit(*world.learners(PAPER, 0), progress=False)
+        judged = judged_model(model, world, PAPER, HORIZONS, None)
+        by_days = [closeness(judged, horizon).figures for horizon in HORIZONS]
+        found[world.name] = {name: [figures[name] for figures in by_days] for name in BOUNDS}
+        print(world.name, found[world.name], flush=True)
+    device = jax.devices()[0]
+    content = provenance("python -m bench.engine_table bounds") | {
+        "device": None if device.platform == "cpu" else device.device_kind,
+        "horizons": list(HORIZONS),
+        "worlds": found,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bounds.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def rows_of(cells: Iterable[Cell]) -> list[dict[str, Any]]:
@@ -116,7 +142,24 @@ def page_of(content: dict[str, Any]) -> str:
             entries = [_by_days(row[name], form) for name, form in COLUMNS.items()]
             about = f"; {row['about']}" if "about" in row else ""
             parts.append(f"| {row['model']} ({row['fits']}{about}) | {' | '.join(entries)} |\n")
-    return "".join(parts)
+    return "".join(parts) + _bounds_part(content.get("bounds"))
+
+
+def _bounds_part(bounds: dict[str, Any] | None) -> str:
+    if bounds is None:
+        return ""
+    machine = bounds["device"] or f"{bounds['processor']} ({bounds['cores']} cores)"
+    lines = [
+        "\n## No forecast out of bounds\n",
+        f"`BNCDE.large()` fitted once more in each world (`{bounds['command']}`, commit `{bounds['commit'][:10]}`, "
+        f"{machine}), asked about the same {PAPER.test:,} test patients at 1 to 5 days.\n",
+        f"| world | {' | '.join(BOUNDS)} |",
+        "|---" * (1 + len(BOUNDS)) + "|",
+    ]
+    for world, figures in bounds["worlds"].items():
+        largest = [", ".join(f"{value:.2f}" for value in figures[name]) for name in BOUNDS[:2]]
+        lines.append(f"| {world} | {' | '.join(largest)} | {max(figures[BOUNDS[2]]):.0%} |")
+    return "\n".join(lines) + "\n"
 
 
 def _by_days(values: dict[str, float], form: str) -> str:
@@ -129,17 +172,21 @@ def _by_days(values: dict[str, float], form: str) -> str:
 
 @app.command()
 def page(folder: Path = Folder, results: Path = RESULTS) -> None:
-    """The page, from the cells of the experiment and the fit that is there, or that of the last page.
+    """The page, from the cells of the experiment, and from the fits that are there or were in the last page.
 
     A row of the last page that says what it is about, an earlier run, stays until there are cells in its place.
     """
     cells = [c for c in read_cells(results / "paper", PAPER.name).values() if c.experiment == "continuous-time"]
-    timed = folder / "fit.json"
     last, rows = last_result("engine", results), rows_of(cells)
-    alone = json.loads(timed.read_text(encoding="utf-8")) if timed.exists() else last["fit"]
     made = {(row["world"], row["model"]) for row in rows}
     rows += [row for row in last["rows"] if "about" in row and (row["world"], row["model"]) not in made]
-    content = {"fit": alone, "rows": rows}
+    content: dict[str, Any] = {"rows": rows}
+    for name in ("fit", "bounds"):
+        made_here = folder / f"{name}.json"
+        if made_here.exists():
+            content[name] = json.loads(made_here.read_text(encoding="utf-8"))
+        elif name in last:
+            content[name] = last[name]
     write_result("engine", content, page_of(content), results)
 
 

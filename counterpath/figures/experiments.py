@@ -18,6 +18,8 @@ from counterpath.figures.style import FAINT, INK, OUTCOME, TREATMENTS, house_sty
 MARKERS = "osD^vPX<>"
 SHARES = (0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.999)  # ticks of a `logit` axis
 
+CLOSE_TICKS, CLOSE_TICKS_FROM = (0.97, 0.98), 0.7  # which lie on one another where an axis begins lower
+
 AxisScale = Literal["linear", "log", "logit"]
 
 
@@ -103,12 +105,15 @@ def _draw(axes: Axes, row: Row, column: str, looks: Mapping[str, Mapping[str, An
         if not seeds.size:
             continue
         mean = seeds.mean(axis=0)
+        if row.scale == "logit":
+            mean = np.clip(mean, 1 - SHARES[-1], SHARES[-1])  # one would be infinitely far away
         axes.plot(at, mean, ms=3, lw=1.2, label=model, **look)
         if len(seeds) > 1:
             std = seeds.std(axis=0, ddof=1)
             axes.fill_between(at, mean - std, mean + std, color=look["color"], alpha=0.15, lw=0)
     if row.scale == "logit":
-        ticks = [tick for tick in SHARES if axes.get_ylim()[0] <= tick]
+        lowest = axes.get_ylim()[0]
+        ticks = [tick for tick in SHARES if lowest <= tick and (lowest > CLOSE_TICKS_FROM or tick not in CLOSE_TICKS)]
         axes.set_yscale("logit", nonpositive="clip")
         axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.yaxis.set_minor_locator(NullLocator())

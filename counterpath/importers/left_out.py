@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from counterpath.cohort.findings import Finding, counted, name_patients
@@ -40,6 +41,23 @@ class LeftOut:
         for (what, name), patients in sorted(self._of.items()):
             journal.unasked(_finding(f"{self.source}-{what}", SAYINGS[what], name, patients))
         return journal.findings
+
+
+def those_there(source: str, asked: Sequence[str], known: Collection[str], lack: str, journal: Journal) -> list[str]:
+    """Of what was asked for; the others are named.
+
+    Args:
+        source: Format of the records.
+        asked: Names.
+        known: Those that are there.
+        lack: What is said before the names of the others.
+        journal: Where it is said.
+    """
+    absent = [name for name in asked if name not in known]
+    if absent:
+        said = f"{lack} {', '.join(map(repr, absent))}."
+        journal.unasked(Finding(f"{source}-absent", "warning", said, count=len(absent), columns=tuple(absent)))
+    return [name for name in asked if name in known]
 
 
 def _finding(code: str, saying: tuple[str, str], name: str, patients: list[Any]) -> Finding:

@@ -14,8 +14,9 @@ from rich.progress import track
 
 from counterpath.cohort import Cohort
 from counterpath.cohort.findings import CohortError
+from counterpath.cohort.journal import Journal
 from counterpath.cohort.units import MICROSECONDS
-from counterpath.importers.left_out import LeftOut
+from counterpath.importers.left_out import LeftOut, those_there
 from counterpath.importers.meds_intervals import pair, stacked
 from counterpath.importers.meds_shards import find_shards, read_shards, split_subjects
 from counterpath.importers.meds_spec import PATTERN, Given, Measured, MedsSpec, read_spec, selects
@@ -247,11 +248,18 @@ def _patterns(codes: tuple[str, ...]) -> list[str]:
 def _cohort(
     observations: pl.DataFrame, treatments: pl.DataFrame, static: pl.DataFrame, spec: MedsSpec, left_out: LeftOut
 ) -> Cohort:
+    journal, measured = Journal(), set(observations["variable"].unique())
+    for name in spec.outcome:
+        if name not in measured:
+            raise CohortError(f"No record of {name} was found. Compare the spec's codes with metadata/codes.")
+    covariates = those_there("meds", list(spec.covariates), measured, "Nobody has a value of", journal)
+    drugs = those_there("meds", list(spec.treatments), set(treatments["treatment"]), "Nobody was given", journal)
+    described = {name: own for name, own in (spec.measured | spec.treatments).items() if name in {*measured, *drugs}}
     named: dict[str, Any] = {
         "outcome": list(spec.outcome),
-        "covariates": list(spec.covariates),
+        "covariates": covariates,
         "bounds": {name: own.bounds for name, own in spec.outcome.items() if own.bounds is not None},
-        "units": {name: own.unit for name, own in (spec.measured | spec.treatments).items() if own.unit is not None},
+        "units": {name: own.unit for name, own in described.items() if own.unit is not None},
     }
     cohort = Cohort.from_tables(
         observations,
@@ -265,4 +273,4 @@ def _cohort(
         merge_within=spec.merge_within,
         **named,
     )
-    return replace(cohort, repairs=(*left_out.said(), *cohort.repairs))
+    return replace(cohort, repairs=(*left_out.said(), *journal.findings, *cohort.repairs))

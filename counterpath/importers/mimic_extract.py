@@ -15,7 +15,7 @@ import polars as pl
 from counterpath.cohort import Cohort
 from counterpath.cohort.findings import CohortError, Finding, counted, did_you_mean, name_patients
 from counterpath.cohort.journal import Journal
-from counterpath.importers.left_out import LeftOut
+from counterpath.importers.left_out import LeftOut, those_there
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,12 +152,7 @@ def _unknown(path: Path, seen: str) -> str:
 
 
 def _found(asked: Sequence[str], known: Collection[str], journal: Journal, lack: str = "The file has no") -> list[str]:
-    """Those that are there; the others are named."""
-    absent = [name for name in asked if name not in known]
-    if absent:
-        said = f"{lack} {', '.join(map(repr, absent))}."
-        journal.unasked(Finding("mimic-absent", "warning", said, count=len(absent), columns=tuple(absent)))
-    return [name for name in asked if name in known]
+    return those_there("mimic", asked, known, lack, journal)
 
 
 def _patient(table: pd.DataFrame) -> pl.Series:

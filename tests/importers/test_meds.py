@@ -235,6 +235,28 @@ def test_an_end_before_its_start_is_left_out(write):
     assert [(repair.code, repair.count) for repair in cohort.repairs] == [("meds-no-end", 1), ("meds-no-start", 1)]
 
 
+def test_what_the_spec_names_and_nobody_has_is_named(write):
+    extra = {
+        "covariates": SPEC["covariates"] | {"lactate": {"codes": "LAB//lactate", "unit": "mmol/L"}},
+        "treatments": SPEC["treatments"] | {"other": {"codes": "OTHER", "unit": "mg"}},
+    }
+    with pytest.warns(cp.CohortWarning) as said:
+        cohort = read(write(person() + stay()), SPEC | extra)
+    assert [str(warning.message) for warning in said] == [
+        "Nobody has a value of 'lactate'.",
+        "Nobody was given 'other'.",
+    ]
+    assert [repair.code for repair in cohort.repairs] == ["meds-absent", "meds-absent"]
+    assert [variable.name for variable in cohort.schema.covariates] == ["rate"]
+    assert [treatment.name for treatment in cohort.schema.treatments] == ["drug", "pill"]
+
+
+def test_an_outcome_that_nobody_has_is_an_error(write):
+    spec = SPEC | {"outcome": SPEC["outcome"] | {"lactate": {"codes": "LAB//lactate"}}}
+    with pytest.raises(cp.CohortError, match="No record of lactate was found"):
+        read(write(person() + stay()), spec)
+
+
 # The public demo of MIMIC-IV
 
 
