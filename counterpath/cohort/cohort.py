@@ -76,7 +76,7 @@ class Cohort:
         *,
         outcome: Names | None = None,
         time_unit: TimeUnit | None = None,
-        like: Cohort | None = None,
+        like: Cohort | Schema | None = None,
         covariates: Names | None = None,
         categorical: Names = (),
         bounds: Mapping[str, Bounds] | None = None,
@@ -98,8 +98,9 @@ class Cohort:
             static: A row per patient.
             outcome: Name or names of what is to be predicted.
             time_unit: Unit of the times; datetimes are converted to it.
-            like: Another cohort, such as the training patients, whose roles, categories, bounds and usual doses hold
-                here too. `outcome`, `time_unit`, `covariates`, `categorical`, `bounds` and `units` are then left out.
+            like: Another cohort, such as the training patients, or a model's schema: its roles, categories, bounds and
+                usual doses hold here too. `outcome`, `time_unit`, `covariates`, `categorical`, `bounds` and `units` are
+                then left out.
             covariates: What else is measured over time; default: every other column or variable.
             categorical: Covariates, changing or static, whose numbers are codes. Text is categorical anyway.
             bounds: (lower, upper) of variables; None for no bound. Predictions respect those of outcomes.
@@ -125,9 +126,10 @@ class Cohort:
             follow_up_end = FOLLOW_UP_END  # as `cohort.static` gives it back
         try:
             if like is not None:
-                keys = {"patient": like.schema.patient_column, "time": like.schema.time_column}
+                schema = like.schema if isinstance(like, Cohort) else like
+                keys = {"patient": schema.patient_column, "time": schema.time_column}
                 named = Columns(**(keys | columns))
-                declared = declared_like(like.schema, as_list(outcome), follow_up_end, time_zero)
+                declared = declared_like(schema, as_list(outcome), follow_up_end, time_zero)
             elif outcome is None or time_unit is None:
                 raise CohortError("Say outcome=… and time_unit=…, or like=… for patients of a study that is known.")
             else:
@@ -329,6 +331,31 @@ class Cohort:
             records=self.records.take(positions),
             events=self.events.take(positions),
             static_values=self.static_values[positions],
+        )
+
+    def renamed(self, patients: pl.Series) -> Cohort:
+        """The same patients by other names."""
+        return replace(self, patients=patients.alias(self.patients.name))
+
+    @classmethod
+    def joined(cls, cohorts: Sequence[Cohort]) -> Cohort:
+        """Patients of several cohorts with one schema, under names that differ."""
+        first = cohorts[0]
+        if any(other.schema != first.schema for other in cohorts):
+            raise CohortError("These cohorts have different schemas. Read their tables with like=….")
+        patients = pl.concat([cohort.patients for cohort in cohorts])
+        if patients.n_unique() < len(patients):
+            twice = patients.filter(patients.is_duplicated())
+            raise CohortError(f"{name_patients(twice, capital=True)} would be in the cohort more than once.")
+        return replace(
+            first,
+            patients=patients,
+            origins=pl.concat([cohort.origins for cohort in cohorts]),
+            follow_up_end=np.concatenate([cohort.follow_up_end for cohort in cohorts]),
+            records=Observations.joined([cohort.records for cohort in cohorts]),
+            events=TreatmentEvents.joined([cohort.events for cohort in cohorts]),
+            static_values=np.concatenate([cohort.static_values for cohort in cohorts]),
+            repairs=tuple(repair for cohort in cohorts for repair in cohort.repairs),
         )
 
     def split(self, shares: Sequence[float], *, seed: int) -> tuple[Cohort, ...]:

@@ -17,7 +17,12 @@ def freeze(array: np.ndarray) -> np.ndarray:
 
 def offsets_from(patient_of_row: Int64[np.ndarray, " rows"], patients: int) -> Int64[np.ndarray, " offsets"]:
     """Where each patient's rows begin and end, from sorted patient numbers."""
-    return np.concatenate([[0], np.cumsum(np.bincount(patient_of_row, minlength=patients))]).astype(np.int64)
+    return offsets_from_counts(np.bincount(patient_of_row, minlength=patients))
+
+
+def offsets_from_counts(rows: Int64[np.ndarray, " patients"]) -> Int64[np.ndarray, " offsets"]:
+    """Where each patient's rows begin and end, from how many there are."""
+    return np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +66,15 @@ class Ragged:
     def take(self, patients: Int64[np.ndarray, " chosen"]):
         """These patients, in this order."""
         counts = self.per_patient[patients]
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        offsets = offsets_from_counts(counts)
         rows = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - self.offsets[patients], counts)
         return type(self)(offsets, *(getattr(self, name)[rows] for name in self._columns()))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ragged]):
+        """Patients of one after those of the other."""
+        offsets = offsets_from_counts(np.concatenate([part.per_patient for part in parts]))
+        return cls(offsets, *(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)[1:]))
 
     def equals(self, other: Ragged) -> bool:
         """Equal to the bit, missing values included."""

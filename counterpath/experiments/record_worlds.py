@@ -231,4 +231,4 @@ def named_by_moment(cohort: Cohort, whose: np.ndarray, at: np.ndarray) -> Cohort
     """The same patient at another time has another name."""
     chosen = cohort.take(whose)
     names = pl.Series([f"{patient}@{time}" for patient, time in zip(chosen.patients, at, strict=True)])
-    return replace(chosen, patients=names.alias(chosen.patients.name))
+    return chosen.renamed(names)

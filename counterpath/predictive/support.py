@@ -70,6 +70,11 @@ class Support:
         of_patients = {name: values[:, chosen] for name, values in vars(self).items() if name != "of"}
         return replace(self, of=self.of[chosen], **of_patients)
 
+    def patients(self, chosen: slice | np.ndarray) -> Support:
+        """Of some of them."""
+        of_patients = {name: values[chosen] for name, values in vars(self).items() if name != "of"}
+        return replace(self, **of_patients)
+
     def weaker(self, other: Support) -> Support:
         """What stands behind two answers that are taken together."""
         return replace(

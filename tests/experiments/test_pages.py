@@ -14,7 +14,7 @@ from counterpath.experiments.scales import SCALES
 
 LAPTOP = SCALES["laptop"]
 RECORD = {"command": "counterpath reproduce", "commit": "0123456789abcdef", "processor": "a processor", "device": None}
-COMMITTED = Path(__file__).parents[2] / "docs" / "results" / "paper"
+COMMITTED = Path(__file__).parents[2] / "docs" / "results"
 
 
 def cells(model="BNCDE", **figures):
@@ -101,10 +101,13 @@ def test_what_is_no_number_is_left_out():
     assert kept == Found({"a": 1.0}, {"d": [2.0]})
 
 
-@pytest.mark.skipif(not list(COMMITTED.glob("*.json")), reason="no results at this scale are committed yet")
-def test_committed_pages_are_what_the_committed_results_say(tmp_path):
-    for path in COMMITTED.glob("*.json"):
+@pytest.mark.parametrize("scale", ["paper", "laptop", "demo"])
+def test_committed_pages_are_what_the_committed_results_say(scale, tmp_path):
+    results = list((COMMITTED / scale).glob("*.json"))
+    if not results:
+        pytest.skip("no results at this scale are committed")
+    for path in results:
         (tmp_path / path.name).write_bytes(path.read_bytes())
         assert json.loads(path.read_text())["experiment"] in EXPERIMENTS
-    for written in write_pages(tmp_path, SCALES["paper"]):
-        assert written.read_text() == (COMMITTED / written.name).read_text()
+    for written in write_pages(tmp_path, SCALES[scale]):
+        assert written.read_text() == (COMMITTED / scale / written.name).read_text()
