@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: demo test test-fast test-pythons check format bench docs clean
 
-demo: $(VENV)/.runtime
+demo: $(VENV)/.explorer
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test
@@ -52,6 +52,6 @@ $(VENV)/.runtime: $(VENV)/.python pyproject.toml constraints.txt
 	$(PIP_INSTALL) --editable .
 	@touch $@
 
-$(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: $(VENV)/.runtime
+$(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.bench $(VENV)/.explorer: $(VENV)/.%: $(VENV)/.runtime
 	$(PIP_INSTALL) --editable '.[$*]'
 	@touch $@

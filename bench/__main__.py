@@ -1,6 +1,6 @@
 """Runs every benchmark, prints its table, and writes its figures and page to docs/results."""
 
-from bench import cohort_scale, engine_speed, meds_scale, prediction_speed, simulator_scale
+from bench import cohort_scale, engine_speed, explorer_load, meds_scale, prediction_speed, simulator_scale
 
 if __name__ == "__main__":
     cohort_scale.main()
@@ -8,3 +8,4 @@ if __name__ == "__main__":
     simulator_scale.main()
     engine_speed.main([])
     prediction_speed.main()
+    explorer_load.main()

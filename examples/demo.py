@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,12 +89,17 @@ def a_simulated_study(console: Console, folder: Path) -> None:
 
     model, page = folder / "tumor.safetensors", folder / "report.html"
     ours.save(model)
+    study.cohort.save(folder / "patients", overwrite=True)
     with console.status("Writing the report …"):
         others = [evaluation for name, evaluation in evaluations.items() if name != "BNCDE"]
         cp.write_report(
             evaluations["BNCDE"], page, plans=PLANS, better="lower", at=TODAY, others=others, progress=False
         )
     console.print(f"\nThe model is in {model}. The report is in {page}: open it in a browser.", highlight=False)
+    console.print("Change a patient's plan in the browser and see the forecast answer:\n", highlight=False)
+    command = Path(sys.executable).with_name("counterpath")
+    command = command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else command
+    console.print(f"    {command} explore {model} --data {folder / 'patients'}\n", highlight=False, soft_wrap=True)
 
 
 def as_table(evaluations: list[Evaluation]) -> Table:

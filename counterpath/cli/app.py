@@ -10,6 +10,7 @@ from counterpath._version import __version__
 from counterpath.cli.check import check
 from counterpath.cli.effect import effect
 from counterpath.cli.evaluate import evaluate
+from counterpath.cli.explore import explore
 from counterpath.cli.fit import fit
 from counterpath.cli.import_records import import_records
 from counterpath.cli.predict import predict
@@ -46,7 +47,7 @@ def _root(
 
 
 app.command("import")(import_records)
-for command in (simulate, check, split, fit, predict, effect, evaluate, report, tune, reproduce):
+for command in (simulate, check, split, fit, predict, effect, evaluate, report, explore, tune, reproduce):
     app.command()(command)
 
 

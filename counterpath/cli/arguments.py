@@ -29,7 +29,10 @@ Draws = Annotated[int, typer.Option(min=2, help="Of what the model does not know
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same draws.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
 
-PLAN = "A file (CSV, Parquet, JSON), 'none', 'continued', 'observed', or a line such as 'chemotherapy=5@0,2,4'."
+PLAN = (
+    "A file (CSV, Parquet, JSON; comparison.json#A of the explorer), 'none', 'continued', 'observed', or a line "
+    "such as 'chemotherapy=5@0,2,4'."
+)
 
 
 def load_both(model: Path, folder: Path, voice: Voice) -> tuple[Estimator, Cohort]:
@@ -61,12 +64,33 @@ def read_plan(text: str, cohort: Cohort) -> Plan:
 
     if text == "observed":
         return Plan.observed(cohort)
+    file, _, name = text.rpartition("#")
+    if file.endswith(".json") and name:
+        return _compared_plan(Path(file), name)
     path = Path(text)
     if path.suffix in (".json", ".csv", ".parquet"):
         if not path.exists():
             raise PlanError(f"There is no plan at {path}.")
         return Plan.from_table(path, patient=cohort.schema.patient_column)
     return Plan.from_text(text)
+
+
+def _compared_plan(path: Path, name: str) -> Plan:
+    """One of the plans of a comparison that the explorer saved."""
+    import json
+
+    from counterpath.cohort import Plan, PlanError
+    from counterpath.cohort.findings import did_you_mean
+
+    if not path.exists():
+        raise PlanError(f"There is no comparison at {path}.")
+    try:
+        plans = json.loads(path.read_text(encoding="utf-8"))["plans"]
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise PlanError(f"{path} is no comparison that the explorer saved.") from error
+    if name not in plans:
+        raise PlanError(f"{path} has no plan {name!r}. {did_you_mean(name, plans)}")
+    return Plan.from_json(json.dumps(plans[name]))
 
 
 def read_horizons(text: str | None, model: Estimator) -> list[float]:

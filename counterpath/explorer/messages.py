@@ -1,0 +1,280 @@
+"""What the explorer is asked, and what it answers: the words of its HTTP API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from counterpath.cohort import Plan, Schema
+from counterpath.cohort.schema import Strict
+from counterpath.predictive import Direction
+
+Value = float | str | None
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+# Of anything that is counted from a patient's time zero.
+Time = Annotated[float, Field(ge=-1e9, le=1e9)]
+
+
+class Measured(Strict):
+    """What was measured of a patient at one time: values by variable, null or absent where there was none."""
+
+    time: Time
+    values: Annotated[dict[Name, Value], Field(min_length=1, max_length=200)]
+
+
+class Given(Strict):
+    """A dose, or a rate from `start` to `stop`; without a stop it is still running."""
+
+    treatment: Name
+    start: Time
+    dose: Annotated[float, Field(gt=0)] | None = None
+    rate: Annotated[float, Field(gt=0)] | None = None
+    stop: Time | None = None
+
+    @model_validator(mode="after")
+    def _one_amount(self) -> Given:
+        if (self.dose is None) == (self.rate is None):
+            raise ValueError("give a dose, or a rate with its start and stop")
+        if self.dose is not None and self.stop is not None:
+            raise ValueError("a single dose has no stop")
+        return self
+
+
+class History(Strict):
+    """A patient's record, as it is known now. It is used for one answer and not kept."""
+
+    observations: Annotated[tuple[Measured, ...], Field(min_length=1)]
+    treatments: tuple[Given, ...] = ()
+    static: Annotated[dict[Name, Value], Field(max_length=200, default_factory=dict)]
+
+
+class Tables(Strict):
+    """A patient's record as CSV text, with the columns of the tables that the model learned from."""
+
+    observations: Annotated[str, Field(min_length=1)]
+    treatments: str = ""
+    static: str = ""
+
+
+class Asked(Strict):
+    """About whom, and how.
+
+    Attributes:
+        patient: Of the loaded cohort; or
+        history: A record of one's own.
+        at: When the question is asked, in time since the patient's zero; default: at the end of the record.
+        horizons: Elapsed times; default: even steps up to the longest.
+        draws: Of what the model does not know.
+        outcome: Which; default: the first.
+    """
+
+    patient: Name | None = None
+    history: History | None = None
+    at: Time | None = None
+    horizons: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)] | None = None
+    draws: Annotated[int, Field(ge=2)] = 100
+    outcome: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_patient(self) -> Asked:
+        if (self.patient is None) == (self.history is None):
+            raise ValueError("say either which patient, or a history")
+        return self
+
+
+class PredictionAsked(Asked):
+    """What may happen under a plan."""
+
+    plan: Plan
+
+
+class EffectAsked(Asked):
+    """What a plan changes against another."""
+
+    plan: Plan
+    versus: Plan = Plan.none()
+    better: Direction | None = None
+    margin: Annotated[float, Field(ge=0)] = 0.0
+
+
+class ComparisonAsked(Asked):
+    """Several plans side by side; effects are against the first."""
+
+    plans: Annotated[dict[Name, Plan], Field(min_length=1)]
+    better: Direction | None = None
+
+
+class Band(Strict):
+    """The central interval that holds the outcome with this probability."""
+
+    level: float
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+
+class Behind(Strict):
+    """How much of the training stands behind a forecast.
+
+    Attributes:
+        windows: At each horizon, training windows with a comparable plan after a comparable history.
+        never_observed: Whether there are none at some horizon.
+        surer_than: Share of validation windows about which the model is less sure; null where it cannot tell.
+        cautions: Why one should not lean on it, in plain words.
+    """
+
+    windows: tuple[int, ...]
+    never_observed: bool
+    surer_than: float | None
+    cautions: tuple[str, ...]
+
+
+class Outlook(Strict):
+    """What may happen under one plan, at each horizon.
+
+    Attributes:
+        mean: The expected outcome.
+        median: Half of the probability lies below.
+        bands: Of the outcome: 50, 80 and 95%, pointwise.
+        model_uncertainty: Standard deviation of the mean over what the model does not know; null where it cannot tell.
+        outcome_uncertainty: Standard deviation of the outcome about its mean.
+        behind: The support of the forecast; null where the model learned from nobody.
+        defer: Whether to leave this patient to somebody else.
+    """
+
+    mean: tuple[float, ...]
+    median: tuple[float, ...]
+    bands: tuple[Band, ...]
+    model_uncertainty: tuple[float | None, ...]
+    outcome_uncertainty: tuple[float | None, ...]
+    behind: Behind | None
+    defer: bool
+
+
+class Change(Strict):
+    """E[Y(plan) − Y(versus) | history]; its interval is what the model does not know."""
+
+    mean: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    probability_of_benefit: tuple[float, ...] | None
+    cautions: tuple[str, ...]
+
+
+class Answer(Strict):
+    """What all answers have in common.
+
+    Attributes:
+        at: When the question was asked.
+        elapsed: The horizons.
+        outcome: Which.
+        warnings: What the library had to say about the plans.
+    """
+
+    at: float
+    elapsed: tuple[float, ...]
+    outcome: str
+    warnings: tuple[str, ...]
+
+
+class PredictionAnswer(Answer):
+    """Of one plan."""
+
+    outlook: Outlook
+
+
+class EffectAnswer(Answer):
+    """Of a plan against another."""
+
+    change: Change
+    label: str
+    assumptions: str
+
+
+class ComparisonAnswer(Answer):
+    """Of several plans.
+
+    Attributes:
+        outlooks: By plan.
+        changes: Of each plan but the first against the first.
+        probability_best: By plan, at each horizon, where `better` was said.
+    """
+
+    outlooks: dict[str, Outlook]
+    changes: dict[str, Change]
+    probability_best: dict[str, tuple[float, ...]] | None
+    label: str
+    assumptions: str
+
+
+class RecordAnswer(Strict):
+    """What is known of a patient of the cohort at a time, and what came after.
+
+    Attributes:
+        first: The time of the first record.
+        last: The end of the record.
+        history: Known at that time.
+        later: Outcomes after it, up to the longest horizon.
+        followed: What was really given from then on, in elapsed time.
+    """
+
+    patient: str
+    at: float
+    first: float
+    last: float
+    history: History
+    later: tuple[Measured, ...]
+    followed: Plan
+
+
+class PatientLine(Strict):
+    """One patient of the cohort, with the width of the 95% interval at the longest horizon if nothing changes."""
+
+    patient: str
+    records: int
+    last: float
+    width: float | None
+    static: dict[str, Value]
+
+
+class PatientsAnswer(Strict):
+    """Some of the cohort's patients."""
+
+    total: int
+    page: int
+    patients: tuple[PatientLine, ...]
+
+
+class CardAnswer(Strict):
+    """What the model is, what it learned from, and how far to trust it.
+
+    Attributes:
+        learned: Outcomes, covariates and treatments that it knows.
+        calibration: In plain words, on the loaded cohort.
+        curve: Even horizons that make a smooth curve.
+    """
+
+    model: str
+    settings: str
+    learned: Schema
+    max_horizon: float
+    horizons: tuple[float, ...]
+    curve: tuple[float, ...]
+    training: dict[str, float | int | str]
+    calibration: str | None
+    patients: int
+    assumptions: str
+    label: str
+    notice: str
+
+
+class HealthAnswer(Strict):
+    """Alive."""
+
+    status: Literal["alive"]
+
+
+class ReadinessAnswer(Strict):
+    """Ready for questions."""
+
+    status: Literal["ready"]

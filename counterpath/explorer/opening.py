@@ -1,0 +1,113 @@
+"""What is made once, when the server starts: compiled programs, a look over the patients, a verdict on the model."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from counterpath.cohort import Cohort, CohortError, Plan
+from counterpath.cohort.findings import PlanWarning
+from counterpath.estimators import DeepEnsemble, Estimator
+from counterpath.explorer.messages import CardAnswer, PatientLine
+from counterpath.explorer.patients import there
+from counterpath.explorer.problems import ProblemError
+from counterpath.predictive.effect import ASSUMPTIONS, NOT_RANDOMISED
+
+CURVE = 15  # horizons of a curve: a multiple of the five even ones, so that these are among them
+LOOKED_OVER = 2_000  # patients whose forecast is made beforehand
+JUDGED_ON = 300
+NOTICE = "Not a medical device: for research only. No forecast of it may guide the care of a patient."
+
+
+class Opening:
+    """Of one server.
+
+    Attributes:
+        schema: That the model learned with.
+        card: What the page says of the model.
+        lines: The patients, in the cohort's order.
+        is_ready: Whether card and lines are there.
+    """
+
+    card: CardAnswer
+
+    def __init__(self, model: Estimator, cohort: Cohort | None):
+        if model.schema is None:
+            raise CohortError("This model has not been fitted.")
+        self.model = model
+        self.cohort = cohort
+        self.schema = model.schema
+        self.lines: list[PatientLine] = []
+        self.is_ready = False
+        self.failed = False
+
+    def prepare(self) -> None:
+        """Some seconds of work, after which nothing has to be compiled for the first question."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PlanWarning)
+                self.lines = [] if self.cohort is None else self._look_over(self.cohort)
+                self.card = self._card()
+            self.is_ready = True
+        except Exception:
+            self.failed = True
+            raise
+
+    def require_ready(self) -> None:
+        """Or say that it takes a moment."""
+        if not self.is_ready:
+            detail = "The model could not be made ready." if self.failed else "The model is being made ready."
+            raise ProblemError(503, "Not ready", f"{detail} Ask again in a moment.")
+
+    def _look_over(self, cohort: Cohort) -> list[PatientLine]:
+        """Who there is, and how sure the model is of each if nothing changes."""
+        some = cohort.take(np.arange(min(len(cohort), LOOKED_OVER)))
+        asked = {"horizons": [self.model.max_horizon], "draws": 32, "keep": "summary", "progress": False}
+        prediction = self.model.predict(some.until(some.history_end), Plan.continued(), **asked)
+        prediction = prediction[prediction.outcomes[0].name]
+        lower, upper = prediction.interval(0.95)
+        widths = [*(upper - lower)[:, 0].tolist(), *[None] * (len(cohort) - len(some))]
+        fixed = [v.name for v in cohort.schema.static]
+        static = cohort.static.select(fixed).to_dicts() if fixed else [{}] * len(cohort)
+        ends, records = cohort.history_end.tolist(), cohort.records.per_patient.tolist()
+        return [
+            PatientLine(patient=str(name), records=records[i], last=ends[i], width=widths[i], static=there(static[i]))
+            for i, name in enumerate(cohort.patients)
+        ]
+
+    def _card(self) -> CardAnswer:
+        model, verdict = self.model, None
+        if self.cohort is not None:
+            some = self.cohort.take(np.linspace(0, len(self.cohort) - 1, min(len(self.cohort), JUDGED_ON)).astype(int))
+            try:
+                verdict = model.evaluate(some, progress=False).verdict
+            except CohortError as error:  # such as: no outcome follows
+                verdict = str(error)
+        randomised = self.schema.randomised
+        return CardAnswer(
+            model=type(model).__name__,
+            settings=repr(model),
+            learned=self.schema,
+            max_horizon=model.max_horizon,
+            horizons=tuple(model.even_horizons()),
+            curve=tuple(model.even_horizons(CURVE)),
+            training=_training(model),
+            calibration=verdict,
+            patients=0 if self.cohort is None else len(self.cohort),
+            assumptions=ASSUMPTIONS,
+            label="treatment was randomised" if randomised else NOT_RANDOMISED,
+            notice=NOTICE,
+        )
+
+
+def _training(model: Estimator) -> dict[str, float | int | str]:
+    """What the model file says of its training."""
+    one = model.members_[0] if isinstance(model, DeepEnsemble) else model
+    history, experience = getattr(one, "history_", None), one.experience_
+    found: dict[str, float | int | str] = {"seed": one.seed}
+    if history is not None and history.height:
+        found |= {"epochs": int(history["epoch"].max()), "seconds": round(float(history["seconds"].max()), 1)}
+    if experience is not None:
+        found["windows"] = int(experience.windows.max())
+    return found

@@ -1,0 +1,591 @@
+// The page: a patient, up to three plans, and what the model says of them. Text from outside only ever becomes text nodes.
+
+const MOST_PLANS = 3;
+const COLOURS = ["--first", "--second", "--third"];
+const DASHES = ["solid", "dash", "dot"];
+const HISTORY_SHOWN = 3; // times the longest horizon
+const STEPS = 50; // of the timeline: what is clicked or dragged lies on one of them
+
+const at = (id) => document.getElementById(id);
+const state = {
+  card: null, patients: [], patient: null, history: null, record: null, now: null, better: "", outcome: null,
+  plans: [{ name: "A", doses: [], infusions: [], keeps: false }, { name: "B", doses: [], infusions: [], keeps: false }],
+  active: 0, answer: null,
+};
+
+// --- talking to the server
+
+async function ask(path, body, signal) {
+  const options = body === undefined ? {} : {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+  };
+  const response = await fetch(path, { ...options, signal });
+  const content = await response.json();
+  if (!response.ok) throw Object.assign(new Error(content.detail), { problem: content });
+  return content;
+}
+
+async function start() {
+  theme(localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+  for (;;) {
+    try {
+      state.card = await ask("api/card");
+      break;
+    } catch (error) {
+      if (error.problem?.status !== 503) return tell(error);
+      at("model").textContent = "The model is being made ready …";
+      await new Promise((later) => setTimeout(later, 500));
+    }
+  }
+  const { card } = state;
+  at("model").textContent = `${card.model}, up to ${number(card.max_horizon)} ${card.learned.time_unit}s ahead`;
+  at("model").title = card.settings;
+  at("notice").textContent = card.notice;
+  at("assumptions").textContent = card.assumptions;
+  at("calibration").textContent = card.calibration ? `On the loaded patients: ${card.calibration}.` : "";
+  for (const unit of document.querySelectorAll(".unit")) unit.textContent = `${card.learned.time_unit}s`;
+  for (const outcome of card.learned.outcomes) at("outcome").append(new Option(outcome.name));
+  at("outcome-label").hidden = card.learned.outcomes.length < 2;
+  drawAdders();
+  await listPatients();
+  await openLink();
+}
+
+async function listPatients() {
+  const query = new URLSearchParams({ search: at("search").value, sort: at("sort").value, size: 200 });
+  const found = await ask(`api/patients?${query}`);
+  state.patients = found.patients;
+  at("patients").replaceChildren(...found.patients.map((line) => {
+    const item = element("li", { role: "option", tabIndex: 0 },
+      element("span", { className: "who", textContent: line.patient, title: line.patient }),
+      element("span", { className: "how", textContent: line.width === null ? "" : `± ${number(line.width / 2)}`,
+        title: "Half of the 95% interval at the longest horizon, if nothing changes" }));
+    item.setAttribute("aria-selected", String(line.patient === state.patient));
+    item.addEventListener("click", () => choose(line.patient));
+    item.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(line.patient); }
+      const next = { ArrowDown: item.nextSibling, ArrowUp: item.previousSibling }[event.key];
+      if (next) { event.preventDefault(); next.focus(); }
+    });
+    return item;
+  }));
+  const hidden = found.total - found.patients.length;
+  at("more").textContent = hidden > 0 ? `and ${hidden.toLocaleString()} more: search for them` : `${found.total.toLocaleString()} patients`;
+}
+
+async function choose(patient, now = null) {
+  try {
+    const query = new URLSearchParams({ patient });
+    if (now !== null) query.set("at", now);
+    const record = await ask(`api/record?${query}`);
+    if (now === null && record.last - state.card.max_horizon >= record.first) {
+      return choose(patient, record.last - state.card.max_horizon); // so that what came later can be seen
+    }
+    Object.assign(state, { patient, record, history: null, now: record.at });
+    at("followed").hidden = false;
+    opened(`Patient ${patient}`);
+  } catch (error) { tell(error); }
+}
+
+function useOwn(history) {
+  const times = [...history.observations.map((row) => row.time), ...history.treatments.map((row) => row.stop ?? row.start)];
+  Object.assign(state, { patient: null, history, record: null, now: Math.max(...times) });
+  at("followed").hidden = true;
+  opened("Your own patient");
+}
+
+function opened(title) {
+  at("who").textContent = title;
+  at("at").value = state.now;
+  for (const item of at("patients").children) {
+    item.setAttribute("aria-selected", String(item.firstChild.textContent === state.patient));
+  }
+  drawPlans();
+  changed();
+}
+
+// --- asking the model
+
+let pending = null;
+let timer = 0;
+
+function changed() {
+  keepLink();
+  clearTimeout(timer);
+  timer = setTimeout(compare, 90);
+}
+
+async function compare() {
+  if (state.patient === null && state.history === null) return;
+  pending?.abort();
+  pending = new AbortController();
+  at("answers").classList.add("waiting");
+  const about = state.history === null ? { patient: state.patient } : { history: state.history };
+  const plans = Object.fromEntries(state.plans.map((plan) => [plan.name, asPlan(plan)]));
+  const asked = { ...about, at: state.now, plans, horizons: state.card.curve, outcome: state.outcome,
+    better: state.better || null };
+  try {
+    state.answer = await ask("api/compare", asked, pending.signal);
+    tell(null);
+    drawAnswer();
+  } catch (error) {
+    if (error.name !== "AbortError") tell(error);
+  }
+  at("answers").classList.remove("waiting");
+}
+
+function asPlan(plan) {
+  return {
+    doses: plan.doses.map(({ treatment, time, dose }) => ({ treatment, time, dose })),
+    infusions: plan.infusions.map(({ treatment, start, stop, rate }) => ({ treatment, start, stop, rate })),
+    keeps_running: plan.keeps ? [{}] : [],
+  };
+}
+
+function tell(error) {
+  at("problem").hidden = error === null;
+  at("problem").textContent = error === null ? "" : error.message;
+}
+
+// --- the picture
+
+const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const label = (text) => text.replaceAll("<", "‹").replaceAll(">", "›"); // the plotting script reads tags
+const outcomeName = () => state.outcome ?? state.card.learned.outcomes[0].name;
+
+function faint(colour, share) {
+  const part = (i) => parseInt(colour.slice(1 + 2 * i, 3 + 2 * i), 16);
+  return `rgba(${part(0)}, ${part(1)}, ${part(2)}, ${share})`;
+}
+
+function drawAnswer() {
+  const { answer, now } = state;
+  const known = (state.history ?? state.record.history);
+  const name = outcomeName();
+  const from = now - HISTORY_SHOWN * state.card.max_horizon;
+  const seen = known.observations.filter((row) => row.values[name] !== undefined && row.time >= from);
+  const later = (state.record?.later ?? []).filter((row) => row.values[name] !== undefined);
+  const traces = [];
+  state.plans.forEach((plan, i) => {
+    const outlook = answer.outlooks[plan.name];
+    if (!outlook) return;
+    const colour = style(COLOURS[i]);
+    const times = answer.elapsed.map((time) => now + time);
+    const line = { x: times, mode: "lines", hoverinfo: "skip", showlegend: false, legendgroup: plan.name };
+    const active = i === state.active;
+    for (const [k, band] of [...outlook.bands].reverse().entries()) {
+      if (!active && k > 0) continue; // of the others the widest band alone
+      const fill = faint(colour, active ? 0.16 : 0.1);
+      traces.push({ ...line, y: band.lower, line: { width: 0 } },
+        { ...line, y: band.upper, line: { width: 0 }, fill: "tonexty", fillcolor: fill });
+    }
+    const std = outlook.model_uncertainty;
+    if (active && std.every((value) => value !== null)) {
+      for (const side of [-1.96, 1.96]) {
+        traces.push({ ...line, y: outlook.mean.map((mean, k) => mean + side * std[k]), line: { width: 1, dash: "dash", color: colour } });
+      }
+    }
+    traces.push({ ...line, y: outlook.median, name: label(plan.name), showlegend: true, hoverinfo: "x+y+name",
+      line: { color: colour, width: 2.2, dash: DASHES[i] } });
+  });
+  const points = { mode: "markers", x: seen.map((row) => row.time), y: seen.map((row) => row.values[name]), name: "recorded",
+    marker: { color: style("--ink"), size: 6 } };
+  traces.push({ ...points, mode: "lines+markers", line: { color: style("--quiet"), width: 1 } });
+  if (later.length) {
+    traces.push({ ...points, x: later.map((row) => now + row.time), y: later.map((row) => row.values[name]),
+      name: "came later, under what was really given", marker: { color: style("--ground"), size: 7, line: { width: 1.5, color: style("--ink") } } });
+  }
+  const { shapes, annotations } = givenMarks(known, from, now);
+  const axis = { gridcolor: style("--line"), zerolinecolor: style("--line"), linecolor: style("--line") };
+  const variable = state.card.learned.outcomes.find((one) => one.name === name);
+  Plotly.react("chart", traces, {
+    margin: { l: 60, r: 10, t: 8, b: 40 }, paper_bgcolor: style("--ground"), plot_bgcolor: style("--ground"),
+    font: { color: style("--ink"), size: 12 }, hovermode: "closest", shapes, annotations,
+    xaxis: { ...axis, title: { text: `${state.card.learned.time_unit}s since time zero` }, range: [Math.max(from, seen[0]?.time ?? from), now + state.card.max_horizon * 1.02] },
+    yaxis: { ...axis, title: { text: label(variable.unit ? `${name} (${variable.unit})` : name) } },
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
+  }, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] });
+  drawCards();
+}
+
+function givenMarks(known, from, now) {
+  const names = state.card.learned.treatments.map((one) => one.name);
+  const shapes = [{ type: "line", x0: now, x1: now, yref: "paper", y0: 0, y1: 1, line: { color: style("--quiet"), width: 1, dash: "dot" } }];
+  const annotations = [{ x: now, yref: "paper", y: 1, text: "now", showarrow: false, xanchor: "left", font: { color: style("--quiet") } }];
+  for (const event of known.treatments) {
+    const end = event.dose !== null ? event.start : Math.min(event.stop ?? now, now);
+    if (end < from) continue;
+    const y = 0.015 + 0.045 * names.indexOf(event.treatment);
+    shapes.push({ type: "line", x0: Math.max(event.start, from), x1: end, yref: "paper", y0: y, y1: y, line: { color: style("--quiet"), width: 5 } });
+    if (event.dose !== null) {
+      annotations.push({ x: event.start, yref: "paper", y, text: "▲", showarrow: false, yanchor: "middle", font: { size: 10, color: style("--quiet") },
+        hovertext: label(`${event.treatment} ${number(event.dose)}`) });
+    }
+  }
+  names.forEach((name, i) => annotations.push({ xref: "paper", x: 0, yref: "paper", y: 0.015 + 0.045 * i, text: label(name), showarrow: false,
+    xanchor: "left", yanchor: "middle", font: { size: 10, color: style("--quiet") } }));
+  return { shapes, annotations };
+}
+
+function drawCards() {
+  const { answer, card } = state;
+  const unit = card.learned.time_unit;
+  const shown = card.horizons.map((horizon) => answer.elapsed.findIndex((time) => Math.abs(time - horizon) < 1e-9 * card.max_horizon));
+  const when = (k) => `${number(answer.elapsed[k])} ${unit}${answer.elapsed[k] === 1 ? "" : "s"}`;
+  const first = state.plans[0].name;
+  at("label").textContent = `Numbers are: ${answer.label}.`;
+  at("cards").replaceChildren(...state.plans.filter((one) => answer.outlooks[one.name]).map((one, i) => {
+    const outlook = answer.outlooks[one.name];
+    const widest = outlook.bands.at(-1);
+    const std = (values, k) => (values[k] === null ? "–" : number(values[k], 2));
+    const parts = [table(["after", "median", "95% of outcomes", "± model", "± outcome"], shown.map((k) => [when(k), number(outlook.median[k]),
+      `${number(widest.lower[k])} to ${number(widest.upper[k])}`, std(outlook.model_uncertainty, k), std(outlook.outcome_uncertainty, k)]))];
+    const change = answer.changes[one.name];
+    if (change) {
+      const benefit = change.probability_of_benefit;
+      parts.push(table(["after", `effect vs ${first}`, "95%", ...(benefit ? ["P(benefit)"] : [])], shown.map((k) => [when(k), signed(change.mean[k]),
+        `${signed(change.lower[k])} to ${signed(change.upper[k])}`, ...(benefit ? [percent(benefit[k])] : [])])));
+    }
+    if (answer.probability_best) {
+      const last = shown.at(-1);
+      parts.push(element("p", { textContent: `Best in expectation after ${when(last)}: ${percent(answer.probability_best[one.name][last])}` }));
+    }
+    const box = element("section", { className: "card", id: `card-${i}` }, element("h3", { textContent: one.name }), ...parts, ...support(outlook));
+    box.style.setProperty("--plan", `var(${COLOURS[state.plans.indexOf(one)]})`);
+    return box;
+  }), ...answer.warnings.map((text) => element("p", { className: "quiet", textContent: text })));
+}
+
+function table(heads, rows) {
+  return element("table", {}, element("tr", {}, ...heads.map((text) => element("th", { textContent: text }))),
+    ...rows.map((row) => element("tr", {}, ...row.map((text) => element("td", { textContent: text })))));
+}
+
+function support(outlook) {
+  const { behind } = outlook;
+  if (behind === null) return [];
+  const fewest = Math.min(...behind.windows);
+  const parts = [element("p", { className: "quiet support", textContent: fewest === 0 ? "never observed" : `${fewest.toLocaleString()} comparable training windows` })];
+  if (outlook.defer) {
+    parts.push(element("p", { className: "defer", textContent: "Do not lean on this forecast; let somebody else look:" }),
+      element("ul", { className: "defer" }, ...behind.cautions.map((text) => element("li", { textContent: text }))));
+  } else {
+    parts.push(element("p", { className: "quiet", textContent: "Nothing speaks against this forecast." }));
+  }
+  return parts;
+}
+
+// --- plans
+
+const plan = () => state.plans[state.active];
+const step = () => state.card.max_horizon / STEPS;
+const onStep = (time) => Math.min(Math.max(Math.round(time / step()), 0), STEPS - 1) * step();
+const tidy = (value) => Number(value.toPrecision(10));
+
+function usual(treatment) {
+  return state.card.learned.treatments.find((one) => one.name === treatment);
+}
+
+function add(treatment, time) {
+  const known = usual(treatment);
+  if (known.dose !== null || known.rate === null) plan().doses.push({ treatment, time: tidy(time), dose: known.dose?.usual ?? 1 });
+  else plan().infusions.push({ treatment, start: tidy(time), stop: null, rate: known.rate.usual });
+  plansChanged();
+}
+
+function plansChanged() {
+  drawPlans();
+  changed();
+}
+
+function drawAdders() {
+  at("adders").replaceChildren(...state.card.learned.treatments.map((treatment) => {
+    const button = element("button", { type: "button", textContent: `Add ${treatment.name} now` });
+    button.addEventListener("click", () => add(treatment.name, 0));
+    return button;
+  }));
+}
+
+function drawPlans() {
+  const tabs = state.plans.map((one, i) => {
+    const tab = element("button", { type: "button", role: "tab", textContent: one.name });
+    tab.setAttribute("aria-selected", String(i === state.active));
+    tab.style.borderBottomColor = `var(${COLOURS[i]})`;
+    tab.addEventListener("click", () => { state.active = i; drawPlans(); if (state.answer) drawAnswer(); });
+    return tab;
+  });
+  const name = element("input", { value: plan().name, maxLength: 40, title: "Name of this plan", id: "plan-name" });
+  name.addEventListener("change", () => {
+    const wanted = name.value.trim();
+    if (wanted && !state.plans.some((one, i) => i !== state.active && one.name === wanted)) plan().name = wanted;
+    plansChanged();
+  });
+  const extra = [name];
+  if (state.plans.length < MOST_PLANS) {
+    extra.push(button("Another plan", () => {
+      const free = ["A", "B", "C"].find((letter) => state.plans.every((one) => one.name !== letter)) ?? `Plan ${state.plans.length + 1}`;
+      state.plans.push({ ...structuredClone(plan()), name: free });
+      state.active = state.plans.length - 1;
+      plansChanged();
+    }, "another"));
+  }
+  if (state.plans.length > 1) {
+    extra.push(button("Remove plan", () => {
+      state.plans.splice(state.active, 1);
+      state.active = Math.min(state.active, state.plans.length - 1);
+      plansChanged();
+    }, "remove"));
+  }
+  at("tabs").replaceChildren(...tabs, ...extra);
+  drawTimeline();
+  drawEvents();
+}
+
+const LANE = 30;
+const LEFT = 150;
+const LABEL_END = LEFT - 18;
+
+function drawTimeline() {
+  const svg = at("timeline");
+  const treatments = state.card.learned.treatments;
+  const width = Math.max(svg.clientWidth, 400);
+  const height = LANE * treatments.length + 22;
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.style.height = `${height}px`;
+  const x = (time) => LEFT + (time / state.card.max_horizon) * (width - LEFT - 14);
+  const timeOf = (event) => {
+    const box = svg.getBoundingClientRect();
+    return (((event.clientX - box.left) / box.width) * width - LEFT) / (width - LEFT - 14) * state.card.max_horizon;
+  };
+  const parts = [];
+  treatments.forEach((treatment, i) => {
+    const lane = shape("rect", { class: "lane", x: LEFT - 13, y: i * LANE + 2, width: width - LEFT, height: LANE - 5, rx: 4 });
+    lane.dataset.treatment = treatment.name;
+    lane.addEventListener("click", (event) => add(treatment.name, onStep(timeOf(event))));
+    parts.push(lane, shape("text", { x: LABEL_END, y: i * LANE + 19, "text-anchor": "end" }, treatment.unit ? `${treatment.name} (${treatment.unit})` : treatment.name));
+  });
+  const laneOf = (name) => treatments.findIndex((one) => one.name === name) * LANE + LANE / 2;
+  const colour = `var(${COLOURS[state.active]})`;
+  for (const infusion of plan().infusions) {
+    const end = infusion.stop ?? state.card.max_horizon;
+    parts.push(shape("rect", { x: x(infusion.start), y: laneOf(infusion.treatment) - 6, width: Math.max(x(Math.min(end, state.card.max_horizon)) - x(infusion.start), 2), height: 11, fill: colour, opacity: 0.6, "pointer-events": "none" }));
+    parts.push(grip(infusion, "start", infusion.start, "rate", x, laneOf(infusion.treatment), colour, timeOf));
+    parts.push(grip(infusion, "stop", Math.min(end, state.card.max_horizon), "rate", x, laneOf(infusion.treatment), colour, timeOf));
+  }
+  for (const dose of plan().doses) {
+    if (dose.time > state.card.max_horizon) continue;
+    parts.push(grip(dose, "time", dose.time, "dose", x, laneOf(dose.treatment), colour, timeOf));
+    parts.push(shape("text", { class: "amount", x: x(dose.time), y: laneOf(dose.treatment) + 3 }, number(dose.dose)));
+  }
+  for (let k = 0; k <= 5; k += 1) {
+    const time = (state.card.max_horizon * k) / 5;
+    parts.push(shape("text", { class: "tick", x: x(time), y: height - 6, "text-anchor": "middle" }, k === 0 ? "now" : `+${number(time)}`));
+  }
+  svg.replaceChildren(...parts);
+}
+
+// A dose, or an end of an infusion: dragged, or moved by keys.
+function grip(event, part, time, amount, x, y, colour, timeOf) {
+  const circle = shape("circle", { class: "grip", cx: x(time), cy: y, r: part === "time" ? 11 : 7, fill: colour, tabindex: 0, role: "slider",
+    "aria-label": `${event.treatment} ${amount} ${number(event[amount])}, ${part}`, "aria-valuenow": time, "aria-valuemin": 0, "aria-valuemax": state.card.max_horizon });
+  const move = (to) => {
+    const wanted = tidy(onStep(to));
+    if (part === "stop") {
+      const latest = to >= state.card.max_horizon - step() / 2;
+      event.stop = latest ? null : Math.max(wanted, tidy(event.start + step()));
+    } else if (part === "start") {
+      event.start = Math.min(wanted, (event.stop ?? state.card.max_horizon) - step());
+    } else event.time = wanted;
+  };
+  circle.addEventListener("pointerdown", (down) => {
+    down.preventDefault();
+    circle.focus();
+    circle.setPointerCapture(down.pointerId);
+    const drag = (moved) => { move(timeOf(moved)); circle.setAttribute("cx", x(part === "stop" ? event.stop ?? state.card.max_horizon : event[part])); changed(); };
+    circle.addEventListener("pointermove", drag);
+    circle.addEventListener("pointerup", () => { circle.removeEventListener("pointermove", drag); drawPlans(); }, { once: true });
+  });
+  circle.addEventListener("keydown", (key) => {
+    const moves = { ArrowLeft: -step(), ArrowRight: step() };
+    const here = part === "stop" ? event.stop ?? state.card.max_horizon : event[part];
+    if (key.key in moves) move(here + moves[key.key]);
+    else if (key.key === "+" || key.key === "-") event[amount] = tidy(event[amount] * (key.key === "+" ? 1.1 : 1 / 1.1));
+    else if (key.key === "Delete" || key.key === "Backspace") removeEvent(event);
+    else return;
+    key.preventDefault();
+    const place = [...at("timeline").querySelectorAll(".grip")].indexOf(circle);
+    plansChanged();
+    at("timeline").querySelectorAll(".grip")[place]?.focus();
+  });
+  return circle;
+}
+
+function removeEvent(event) {
+  plan().doses = plan().doses.filter((one) => one !== event);
+  plan().infusions = plan().infusions.filter((one) => one !== event);
+}
+
+function drawEvents() {
+  const body = at("events").tBodies[0];
+  const cell = (content) => element("td", {}, ...(content === null ? [] : [content]));
+  const numeric = (event, key, value, allowEmpty, title) => {
+    const input = element("input", { type: "number", step: "any", min: 0, value: value === null ? "" : value, title, placeholder: allowEmpty ? "end" : "" });
+    input.addEventListener("change", () => {
+      const typed = input.value === "" ? null : Number(input.value);
+      if (typed === null ? allowEmpty : Number.isFinite(typed)) event[key] = typed;
+      plansChanged();
+    });
+    return input;
+  };
+  const doses = plan().doses.map((dose) => {
+    const every = element("input", { type: "number", step: "any", min: 0, title: "Repeat every", placeholder: "–" });
+    const times = element("input", { type: "number", step: 1, min: 2, max: 50, title: "How many doses in all", placeholder: "–" });
+    const repeat = button("Repeat", () => {
+      const [gap, count] = [Number(every.value), Math.min(Math.round(Number(times.value)), 50)];
+      if (!(gap > 0 && count > 1)) return;
+      for (let k = 1; k < count; k += 1) plan().doses.push({ ...dose, time: tidy(dose.time + k * gap) });
+      plansChanged();
+    });
+    const row = element("tr", {}, cell(document.createTextNode(dose.treatment)), cell(numeric(dose, "time", dose.time, false, "Time from now")), cell(null),
+      cell(numeric(dose, "dose", dose.dose, false, "Dose")), cell(every), cell(times), cell(repeat));
+    row.lastChild.append(" ", button("Remove", () => { removeEvent(dose); plansChanged(); }));
+    return row;
+  });
+  const infusions = plan().infusions.map((infusion) => element("tr", {}, cell(document.createTextNode(infusion.treatment)),
+    cell(numeric(infusion, "start", infusion.start, false, "Start from now")), cell(numeric(infusion, "stop", infusion.stop, true, "Stop; empty: goes on")),
+    cell(numeric(infusion, "rate", infusion.rate, false, "Rate")), cell(null), cell(null), cell(button("Remove", () => { removeEvent(infusion); plansChanged(); }))));
+  const running = plan().keeps ? [element("tr", {}, element("td", { colSpan: 7, textContent: "What runs now goes on." }))] : [];
+  const none = doses.length + infusions.length + running.length ? [] : [element("tr", {}, element("td", { colSpan: 7, className: "quiet", textContent: "Nothing is given, and what runs now ends." }))];
+  body.replaceChildren(...running, ...doses, ...infusions, ...none);
+}
+
+function preset(kind) {
+  const one = plan();
+  Object.assign(one, { doses: [], infusions: [], keeps: kind === "continued" });
+  if (kind === "followed" && state.record) {
+    one.doses = state.record.followed.doses.map(({ treatment, time, dose }) => ({ treatment, time, dose }));
+    one.infusions = state.record.followed.infusions.map(({ treatment, start, stop, rate }) => ({ treatment, start, stop, rate }));
+  }
+  plansChanged();
+}
+
+// --- keeping and sharing: a link holds the plans and which patient, never a record
+
+function keepLink() {
+  const { patient, now, plans, better, outcome } = state;
+  const text = JSON.stringify({ patient, now, plans, better, outcome });
+  history.replaceState(null, "", `#${encodeURIComponent(text)}`);
+}
+
+async function openLink() {
+  let held = {};
+  try { held = JSON.parse(decodeURIComponent(location.hash.slice(1)) || "{}"); } catch { tell(new Error("The link cannot be read.")); }
+  if (Array.isArray(held.plans) && held.plans.length) {
+    const known = (one) => usual(one.treatment) !== undefined;
+    state.plans = held.plans.slice(0, MOST_PLANS).map((one) => ({ name: String(one.name), keeps: Boolean(one.keeps),
+      doses: (one.doses ?? []).filter(known), infusions: (one.infusions ?? []).filter(known) }));
+  }
+  state.better = ["lower", "higher"].includes(held.better) ? held.better : "";
+  at("better").value = state.better;
+  state.outcome = state.card.learned.outcomes.some((one) => one.name === held.outcome) ? held.outcome : null;
+  if (state.outcome) at("outcome").value = state.outcome;
+  drawPlans();
+  if (typeof held.patient === "string") await choose(held.patient, typeof held.now === "number" ? held.now : null);
+  else if (state.patients.length) await choose(state.patients[0].patient);
+}
+
+function save(name, text) {
+  const link = element("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: name });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+// --- small things
+
+function element(tag, properties, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  if (properties.role) made.setAttribute("role", properties.role);
+  made.append(...children);
+  return made;
+}
+
+function button(text, action, id = "") {
+  const made = element("button", { type: "button", textContent: text });
+  if (id) made.id = id;
+  made.addEventListener("click", action);
+  return made;
+}
+
+function shape(tag, attributes, text) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function number(value, digits = 3) {
+  if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
+  return String(Number(value.toPrecision(digits)));
+}
+
+const signed = (value) => (value > 0 ? `+${number(value)}` : number(value).replace("-", "−"));
+const percent = (share) => `${Math.round(100 * share)}%`;
+
+function theme(name) {
+  document.documentElement.dataset.theme = name;
+  localStorage.setItem("theme", name);
+  if (state.answer) drawAnswer();
+}
+
+at("theme").addEventListener("click", () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+at("search").addEventListener("input", () => listPatients().catch(tell));
+at("sort").addEventListener("change", () => listPatients().catch(tell));
+at("at").addEventListener("change", () => {
+  const now = Number(at("at").value);
+  if (state.patient !== null) choose(state.patient, now);
+  else { state.now = now; changed(); }
+});
+at("better").addEventListener("change", () => { state.better = at("better").value; changed(); });
+at("outcome").addEventListener("change", () => { state.outcome = at("outcome").value; changed(); });
+at("presets").addEventListener("click", (event) => { if (event.target.dataset.preset) preset(event.target.dataset.preset); });
+at("link").addEventListener("click", async () => {
+  await navigator.clipboard.writeText(location.href);
+  at("link").textContent = "Copied";
+  setTimeout(() => { at("link").textContent = "Link"; }, 1500);
+});
+at("json").addEventListener("click", () => {
+  const plans = Object.fromEntries(state.plans.map((one) => [one.name, { ...asPlan(one), time_unit: state.card.learned.time_unit }]));
+  save("comparison.json", JSON.stringify({ patient: state.patient, at: state.now, plans, answer: state.answer }, null, 2));
+});
+at("png").addEventListener("click", () => Plotly.downloadImage("chart", { format: "png", scale: 2, filename: "comparison" }));
+at("own").addEventListener("click", () => {
+  const { learned } = state.card;
+  const names = [...learned.outcomes, ...learned.covariates].map((one) => one.name);
+  at("observations").placeholder = `${learned.time_column},${names.join(",")}\n0,…`;
+  at("treatments").placeholder = "treatment,start,dose,rate,stop\n…";
+  at("static").placeholder = learned.static.map((one) => one.name).join(",");
+  at("dialog").showModal();
+});
+for (const field of document.querySelectorAll(".field")) {
+  field.querySelector("input").addEventListener("change", async (event) => {
+    const [file] = event.target.files;
+    if (file) field.querySelector("textarea").value = await file.text();
+  });
+}
+at("use").addEventListener("click", async () => {
+  for (const flaw of document.querySelectorAll(".flaw")) flaw.textContent = "";
+  const tables = Object.fromEntries(["observations", "treatments", "static"].map((name) => [name, at(name).value]));
+  try {
+    useOwn(await ask("api/history", tables));
+    at("dialog").close();
+  } catch (error) {
+    const flaws = error.problem?.errors?.length ? error.problem.errors : [{ field: "observations", message: error.message }];
+    for (const { field, message } of flaws) {
+      const box = document.querySelector(`.field[data-field="${CSS.escape(field)}"]`) ?? document.querySelector(".field");
+      box.querySelector(".flaw").textContent = message;
+    }
+  }
+});
+addEventListener("resize", () => { if (state.card) drawTimeline(); });
+
+start().catch(tell);
