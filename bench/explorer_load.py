@@ -93,7 +93,7 @@ Written by `{content["command"]}` on {content["processor"]} ({content["cores"]} 
 jax {content["versions"]["jax"]}, commit `{content["commit"][:10]}`.
 Load average {content["load_before"][0]:.1f} before. Figures: `explorer-load.json`.
 
-`counterpath explore` with a `BNCDE()` of two posteriors on loopback, asked by a program on the same machine; each
+`counterpath explore` with a `BNCDE()` of four posteriors on loopback, asked by a program on the same machine; each
 question is one patient, one plan, {DRAWS} draws of the weights and {len(HORIZONS)} horizons.
 
 | | |

@@ -42,7 +42,7 @@ def serve(
     if not local and not token:
         raise CohortError(f"Anybody who reaches {host} could ask. Add --token, or leave --host out.")
     app = create_app(model, cohort, token=token, local_only=local)
-    listener = _listen(host, port)
+    listener = listen(host, port)
     where = f"http://{host}:{listener.getsockname()[1]}/"
     say(f"The explorer is at {where}{f'?token={token}' if token else ''}. Ctrl-C stops it.")
     config = uvicorn.Config(
@@ -58,9 +58,11 @@ def serve(
     uvicorn.Server(config).run(sockets=[listener])
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at the address, which sends at once."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
+    # The protocol is named, since asyncio sends answers at once (not after Nagle's 40 ms) on such sockets alone.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

@@ -3,6 +3,7 @@
 import contextlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,8 @@ import httpx2
 import pytest
 from running_explorer import some_model, some_patients
 from shell import MAIN, in_one_line, run
+
+from counterpath.explorer.server import listen
 
 ASKED = {"patient": "P/2", "at": 50.0, "plan": {"doses": [{"treatment": "chemotherapy", "time": 0.0}]}}
 
@@ -95,6 +98,11 @@ def test_what_it_does_not_start_with(arguments, code, message, tmp_path):
     assert message in in_one_line(result.stderr)
     if code == 1:
         assert result.stderr.strip().count("\n") == 0
+
+
+def test_it_listens_on_a_socket_that_asyncio_knows_as_tcp():
+    with listen("127.0.0.1", 0) as listener:  # otherwise answers wait for Nagle's algorithm, 40 ms each
+        assert listener.proto == socket.IPPROTO_TCP
 
 
 @pytest.mark.slow
