@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import subprocess
 import sys
@@ -39,7 +38,7 @@ def main() -> None:
                 measured = asyncio.run(_measure(found.group(), names))
             finally:
                 server.kill()
-    content = provenance("python -m bench.explorer_load") | {"load_before": os.getloadavg(), **measured}
+    content = provenance("python -m bench.explorer_load") | measured
     write_result("explorer-load", content, page_of(content))
     idle = f"idle {measured['idle_median_s'] * 1e3:.0f} ms"
     print(f"{idle}; {measured['answers']:,} answers, {measured['errors']} errors")
@@ -49,7 +48,6 @@ async def _measure(url: str, names: list[str]) -> dict[str, Any]:
     async with httpx2.AsyncClient(base_url=url, timeout=60, limits=httpx2.Limits(max_connections=USERS)) as client:
         while (await client.get("/api/ready")).status_code != 200:
             await asyncio.sleep(0.2)
-        await _crowd(client, names, 5.0)  # programs for every number of questions at once are compiled
         idle = [await _ask(client, names[i % len(names)], 0.1 * i) for i in range(IDLE_QUESTIONS)]
         crowd = await _crowd(client, names, SECONDS)
     waits = np.array([wait for wait, _ in crowd])
@@ -91,7 +89,7 @@ def page_of(content: dict[str, Any]) -> str:
 
 Written by `{content["command"]}` on {content["processor"]} ({content["cores"]} cores), Python {content["python"]},
 jax {content["versions"]["jax"]}, commit `{content["commit"][:10]}`.
-Load average {content["load_before"][0]:.1f} before. Figures: `explorer-load.json`.
+Figures: `explorer-load.json`.
 
 `counterpath explore` with a `BNCDE()` of four posteriors on loopback, asked by a program on the same machine; each
 question is one patient, one plan, {DRAWS} draws of the weights and {len(HORIZONS)} horizons.

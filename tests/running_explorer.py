@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import counterpath as cp
 from counterpath.cohort import Cohort
 from counterpath.estimators import Estimator
 from counterpath.explorer import create_app
+from counterpath.explorer.server import listen
 
 NASTY = "<script>window.harmed = true</script>"
 
@@ -35,8 +35,7 @@ def some_patients() -> Cohort:
 @contextmanager
 def served(model: Estimator, cohort: Cohort | None, **options) -> Iterator[str]:
     """Its address, once it is ready."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
+    listener = listen("127.0.0.1", 0)
     config = uvicorn.Config(create_app(model, cohort, **options), log_level="error", access_log=False, ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

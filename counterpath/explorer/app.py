@@ -79,7 +79,7 @@ def create_app(
     """
     limits = limits or Limits()
     desk, patients = Desk(model, limits), Patients(cohort)
-    opening = Opening(model, cohort)
+    opening = Opening(model, cohort, limits.together)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

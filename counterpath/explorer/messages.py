@@ -10,6 +10,7 @@ from counterpath.cohort import Plan, Schema
 from counterpath.cohort.schema import Strict
 from counterpath.predictive import Direction
 
+DRAWS = 100  # of the weights, where a question does not say how many
 Value = float | str | None
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 # Of anything that is counted from a patient's time zero.
@@ -73,7 +74,7 @@ class Asked(Strict):
     history: History | None = None
     at: Time | None = None
     horizons: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)] | None = None
-    draws: Annotated[int, Field(ge=2)] = 100
+    draws: Annotated[int, Field(ge=2)] = DRAWS
     outcome: Name | None = None
 
     @model_validator(mode="after")

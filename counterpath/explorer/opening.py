@@ -5,13 +5,15 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import polars as pl
 
 from counterpath.cohort import Cohort, CohortError, Plan
 from counterpath.cohort.findings import PlanWarning
 from counterpath.estimators import DeepEnsemble, Estimator
-from counterpath.explorer.messages import CardAnswer, PatientLine
+from counterpath.explorer.messages import DRAWS, CardAnswer, PatientLine
 from counterpath.explorer.patients import there
 from counterpath.explorer.problems import ProblemError
+from counterpath.explorer.questions import Question, tell
 from counterpath.predictive.effect import ASSUMPTIONS, NOT_RANDOMISED
 
 CURVE = 15  # horizons of a curve: a multiple of the five even ones, so that these are among them
@@ -25,6 +27,7 @@ class Opening:
 
     Attributes:
         schema: That the model learned with.
+        together: Forecasts that are made at once.
         card: What the page says of the model.
         lines: The patients, in the cohort's order.
         is_ready: Whether card and lines are there.
@@ -32,23 +35,25 @@ class Opening:
 
     card: CardAnswer
 
-    def __init__(self, model: Estimator, cohort: Cohort | None):
+    def __init__(self, model: Estimator, cohort: Cohort | None, together: int):
         if model.schema is None:
             raise CohortError("This model has not been fitted.")
         self.model = model
         self.cohort = cohort
         self.schema = model.schema
+        self.together = together
         self.lines: list[PatientLine] = []
         self.is_ready = False
         self.failed = False
 
     def prepare(self) -> None:
-        """Some seconds of work, after which nothing has to be compiled for the first question."""
+        """Some seconds of work, after which nothing has to be compiled for what the page asks, whoever asks with it."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PlanWarning)
                 self.lines = [] if self.cohort is None else self._look_over(self.cohort)
                 self.card = self._card()
+                self._warm()
             self.is_ready = True
         except Exception:
             self.failed = True
@@ -75,6 +80,30 @@ class Opening:
             PatientLine(patient=str(name), records=records[i], last=ends[i], width=widths[i], static=there(static[i]))
             for i, name in enumerate(cohort.patients)
         ]
+
+    def _warm(self) -> None:
+        """Ask as the page does, as many at once as there can be: shapes are padded to powers of two."""
+        history = self._anybody()
+        for horizons in (self.model.even_horizons(CURVE), self.model.even_horizons()):
+            question = Question(history, {"": Plan.continued()}, tuple(horizons), DRAWS)
+            number = 1
+            while number <= self.together:
+                tell(self.model, [question] * number)
+                number *= 2
+
+    def _anybody(self) -> Cohort:
+        """A patient; where none was loaded, one of whom next to nothing is known."""
+        if self.cohort is not None:
+            first = self.cohort.take(np.array([0]))
+            return first.until(first.history_end)
+        schema = self.schema
+        key = {schema.patient_column: ["anybody"]}
+        outcome = schema.outcomes[0]
+        low = outcome.lower if outcome.lower is not None else (outcome.upper or 1.0) - 2.0
+        high = outcome.upper if outcome.upper is not None else low + 2.0
+        observations = pl.DataFrame(key | {schema.time_column: [0.0], outcome.name: [(low + high) / 2]})
+        static = pl.DataFrame(key | {variable.name: [None] for variable in schema.static})
+        return Cohort.from_tables(observations, None, static if schema.static else None, like=schema)
 
     def _card(self) -> CardAnswer:
         model, verdict = self.model, None

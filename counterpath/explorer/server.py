@@ -13,6 +13,7 @@ from counterpath.estimators import BNCDE, Estimator, load
 from counterpath.explorer.app import create_app
 from counterpath.explorer.guard import LOCAL_NAMES
 from counterpath.simulators import simulate_tumor_growth
+from counterpath.training.compiled import keep_compiled
 
 DEMO_PATIENTS, DEMO_TRAIN, DEMO_STEPS = 100, 300, 600
 MOST_CONNECTIONS = 500
@@ -41,6 +42,7 @@ def serve(
     local = host in (*LOCAL_NAMES, "::1")
     if not local and not token:
         raise CohortError(f"Anybody who reaches {host} could ask. Add --token, or leave --host out.")
+    keep_compiled()
     app = create_app(model, cohort, token=token, local_only=local)
     listener = listen(host, port)
     where = f"http://{host}:{listener.getsockname()[1]}/"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import jax
 
+LEAST_SECONDS = 0.3  # that a program took to compile, to be worth keeping
+
 
 def keep_compiled() -> None:
     """Use jax's own cache of compiled programs, unless the user has chosen where it is or that there is none.
@@ -19,3 +21,4 @@ def keep_compiled() -> None:
     folder = os.environ.get("COUNTERPATH_CACHE", str(usual))
     if folder:
         jax.config.update("jax_compilation_cache_dir", str(Path(folder) / "compiled"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)

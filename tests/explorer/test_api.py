@@ -4,6 +4,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import numpy as np
 import pytest
 from running_explorer import NASTY, some_model, some_patients
@@ -260,6 +261,27 @@ def test_without_patients_one_can_still_ask(model):
         assert client.get("/api/patients").json()["total"] == 0
         history = {"observations": [{"time": 0, "values": {"tumor_volume": 2.0}}], "static": {"subgroup": "A"}}
         assert client.post("/api/predict", json={"history": history, "plan": PLAN}).status_code == 200
+
+
+@pytest.mark.parametrize("with_patients", [True, False])
+def test_nothing_is_compiled_for_a_question_of_the_page(with_patients, model, cohort, caplog):
+    history = {"observations": [{"time": 0, "values": {"tumor_volume": 2.0}}], "static": {"subgroup": "A"}}
+    with ready(model, cohort if with_patients else None) as client:
+        horizons = client.get("/api/card").json()["curve"]
+        bodies = [{"history": history, "horizons": horizons, "plans": {"A": PLAN, "B": OTHER}, "draws": 100}] * 6
+
+        def compilations(bodies):
+            caplog.clear()
+            jax.config.update("jax_log_compiles", True)  # in all threads
+            with ThreadPoolExecutor(6) as pool:
+                answers = list(pool.map(lambda body: client.post("/api/compare", json=body), bodies))
+            jax.config.update("jax_log_compiles", False)
+            assert all(answer.status_code == 200 for answer in answers)
+            return sum("Compiling" in text and "_outcomes" in text for text in caplog.messages)
+
+        assert compilations(bodies[:1]) == 0
+        assert compilations(bodies) == 0
+        assert compilations([bodies[0] | {"horizons": [1.0] * 20 + [2.0] * 20}]) == 1  # the count does count
 
 
 def test_who_waits_too_long_is_told(model, cohort, monkeypatch):

@@ -196,7 +196,7 @@ def test_ones_own_patient_stays_in_the_page(page, cohort):
     page.locator('.field[data-field="observations"] input').set_input_files(
         files=[{"name": "visits.csv", "mimeType": "text/csv", "buffer": text.encode()}]
     )
-    page.wait_for_function("document.querySelector('#observations').value.includes('tumor_volume')")
+    page.wait_for_function("() => document.querySelector('#observations').value.includes('tumor_volume')")
     page.fill("#treatments", own.treatments.drop("patient").write_csv())
     said = changing(page, lambda: page.click("#use"))
     assert page.locator("#who").inner_text() == "Your own patient"
