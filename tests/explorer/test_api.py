@@ -265,6 +265,7 @@ def test_without_patients_one_can_still_ask(model):
 
 @pytest.mark.parametrize("with_patients", [True, False])
 def test_nothing_is_compiled_for_a_question_of_the_page(with_patients, model, cohort, caplog):
+    jax.clear_caches()  # what other tests have asked for
     history = {"observations": [{"time": 0, "values": {"tumor_volume": 2.0}}], "static": {"subgroup": "A"}}
     with ready(model, cohort if with_patients else None) as client:
         horizons = client.get("/api/card").json()["curve"]

@@ -46,6 +46,7 @@ async function start() {
   for (const unit of document.querySelectorAll(".unit")) unit.textContent = `${card.learned.time_unit}s`;
   for (const outcome of card.learned.outcomes) at("outcome").append(new Option(outcome.name));
   at("outcome-label").hidden = card.learned.outcomes.length < 2;
+  state.plans[0].keeps = card.learned.treatments.some((one) => one.rate !== null); // against nothing at all
   drawAdders();
   await listPatients();
   await openLink();
@@ -78,9 +79,8 @@ async function choose(patient, now = null) {
     const query = new URLSearchParams({ patient });
     if (now !== null) query.set("at", now);
     const record = await ask(`api/record?${query}`);
-    if (now === null && record.last - state.card.max_horizon >= record.first) {
-      return choose(patient, record.last - state.card.max_horizon); // so that what came later can be seen
-    }
+    const before = Number((record.last - state.card.max_horizon).toFixed(2));
+    if (now === null && before >= record.first) return choose(patient, before); // so that what came later can be seen
     Object.assign(state, { patient, record, history: null, now: record.at });
     at("followed").hidden = false;
     opened(`Patient ${patient}`);
@@ -195,36 +195,42 @@ function drawAnswer() {
     traces.push({ ...points, x: later.map((row) => now + row.time), y: later.map((row) => row.values[name]),
       name: "came later, under what was really given", marker: { color: style("--ground"), size: 7, line: { width: 1.5, color: style("--ink") } } });
   }
-  const { shapes, annotations } = givenMarks(known, from, now);
+  const lanes = given(known, from, now);
+  const share = lanes.names.length ? Math.min(0.06 * lanes.names.length, 0.4) : 0; // of the picture's height
   const axis = { gridcolor: style("--line"), zerolinecolor: style("--line"), linecolor: style("--line") };
   const variable = state.card.learned.outcomes.find((one) => one.name === name);
-  Plotly.react("chart", traces, {
+  Plotly.react("chart", [...traces, ...lanes.traces], {
     margin: { l: 60, r: 10, t: 8, b: 40 }, paper_bgcolor: style("--ground"), plot_bgcolor: style("--ground"),
-    font: { color: style("--ink"), size: 12 }, hovermode: "closest", shapes, annotations,
-    xaxis: { ...axis, title: { text: `${state.card.learned.time_unit}s since time zero` }, range: [Math.max(from, seen[0]?.time ?? from), now + state.card.max_horizon * 1.02] },
-    yaxis: { ...axis, title: { text: label(variable.unit ? `${name} (${variable.unit})` : name) } },
+    font: { color: style("--ink"), size: 12 }, hovermode: "closest",
+    shapes: [{ type: "line", x0: now, x1: now, yref: "paper", y0: 0, y1: 1, line: { color: style("--quiet"), width: 1, dash: "dot" } }],
+    annotations: [{ x: now, yref: "paper", y: 1, text: "now", showarrow: false, xanchor: "left", font: { color: style("--quiet") } }],
+    xaxis: { ...axis, anchor: share ? "y2" : "y", title: { text: `${state.card.learned.time_unit}s since time zero` }, range: [Math.max(from, seen[0]?.time ?? from), now + state.card.max_horizon * 1.02] },
+    yaxis: { ...axis, domain: [share && share + 0.03, 1], automargin: true, title: { text: label(variable.unit ? `${name} (${variable.unit})` : name) } },
+    yaxis2: { ...axis, domain: [0, share || 1], visible: share > 0, type: "category", categoryarray: [...lanes.names].reverse(), categoryorder: "array",
+      range: [-0.5, lanes.names.length - 0.5], fixedrange: true, automargin: true, tickfont: { size: 11, color: style("--quiet") } },
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
   }, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] });
   drawCards();
 }
 
-function givenMarks(known, from, now) {
-  const names = state.card.learned.treatments.map((one) => one.name);
-  const shapes = [{ type: "line", x0: now, x1: now, yref: "paper", y0: 0, y1: 1, line: { color: style("--quiet"), width: 1, dash: "dot" } }];
-  const annotations = [{ x: now, yref: "paper", y: 1, text: "now", showarrow: false, xanchor: "left", font: { color: style("--quiet") } }];
-  for (const event of known.treatments) {
-    const end = event.dose !== null ? event.start : Math.min(event.stop ?? now, now);
-    if (end < from) continue;
-    const y = 0.015 + 0.045 * names.indexOf(event.treatment);
-    shapes.push({ type: "line", x0: Math.max(event.start, from), x1: end, yref: "paper", y0: y, y1: y, line: { color: style("--quiet"), width: 5 } });
-    if (event.dose !== null) {
-      annotations.push({ x: event.start, yref: "paper", y, text: "▲", showarrow: false, yanchor: "middle", font: { size: 10, color: style("--quiet") },
-        hovertext: label(`${event.treatment} ${number(event.dose)}`) });
+// What was given, below the course: a line per treatment that was.
+function given(known, from, now) {
+  const shown = known.treatments.filter((event) => (event.dose !== null ? event.start : Math.min(event.stop ?? now, now)) >= from);
+  const names = state.card.learned.treatments.map((one) => one.name).filter((name) => shown.some((event) => event.treatment === name));
+  const traces = names.map((name) => {
+    const { unit } = usual(name);
+    const [x, text] = [[], []];
+    for (const event of shown.filter((one) => one.treatment === name)) {
+      const amount = label(`${name} ${number(event.dose ?? event.rate)} ${unit ?? ""}`);
+      if (event.dose !== null) x.push(event.start, null);
+      else x.push(Math.max(event.start, from), Math.min(event.stop ?? now, now), null);
+      text.push(...Array(event.dose !== null ? 2 : 3).fill(amount));
     }
-  }
-  names.forEach((name, i) => annotations.push({ xref: "paper", x: 0, yref: "paper", y: 0.015 + 0.045 * i, text: label(name), showarrow: false,
-    xanchor: "left", yanchor: "middle", font: { size: 10, color: style("--quiet") } }));
-  return { shapes, annotations };
+    const doses = shown.every((event) => event.treatment !== name || event.dose !== null);
+    return { x, y: x.map((time) => (time === null ? null : label(name))), text, yaxis: "y2", mode: doses ? "markers" : "lines+markers", hoverinfo: "text+x",
+      showlegend: false, line: { width: 6, color: style("--quiet") }, marker: { size: doses ? 9 : 6, symbol: doses ? "triangle-up" : "line-ns", color: style("--quiet") } };
+  });
+  return { names: names.map(label), traces };
 }
 
 function drawCards() {
@@ -281,6 +287,12 @@ const plan = () => state.plans[state.active];
 const step = () => state.card.max_horizon / STEPS;
 const onStep = (time) => Math.min(Math.max(Math.round(time / step()), 0), STEPS - 1) * step();
 const tidy = (value) => Number(value.toPrecision(10));
+
+// What is being given now.
+function running() {
+  const events = (state.history ?? state.record?.history)?.treatments ?? [];
+  return [...new Set(events.filter((event) => event.dose === null && event.start <= state.now && (event.stop ?? Infinity) > state.now).map((event) => event.treatment))];
+}
 
 function usual(treatment) {
   return state.card.learned.treatments.find((one) => one.name === treatment);
@@ -342,8 +354,6 @@ function drawPlans() {
 }
 
 const LANE = 30;
-const LEFT = 150;
-const LABEL_END = LEFT - 18;
 
 function drawTimeline() {
   const svg = at("timeline");
@@ -352,20 +362,28 @@ function drawTimeline() {
   const height = LANE * treatments.length + 22;
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.style.height = `${height}px`;
-  const x = (time) => LEFT + (time / state.card.max_horizon) * (width - LEFT - 14);
+  const longest = Math.max(...treatments.flatMap((one) => [one.name.length, 0.85 * (one.unit ?? "").length]));
+  const left = Math.min(Math.max(7 * longest, 60), 0.3 * width) + 26;
+  const x = (time) => left + (time / state.card.max_horizon) * (width - left - 14);
   const timeOf = (event) => {
     const box = svg.getBoundingClientRect();
-    return (((event.clientX - box.left) / box.width) * width - LEFT) / (width - LEFT - 14) * state.card.max_horizon;
+    return (((event.clientX - box.left) / box.width) * width - left) / (width - left - 14) * state.card.max_horizon;
   };
   const parts = [];
   treatments.forEach((treatment, i) => {
-    const lane = shape("rect", { class: "lane", x: LEFT - 13, y: i * LANE + 2, width: width - LEFT, height: LANE - 5, rx: 4 });
+    const lane = shape("rect", { class: "lane", x: left - 13, y: i * LANE + 2, width: width - left, height: LANE - 5, rx: 4 });
     lane.dataset.treatment = treatment.name;
     lane.addEventListener("click", (event) => add(treatment.name, onStep(timeOf(event))));
-    parts.push(lane, shape("text", { x: LABEL_END, y: i * LANE + 19, "text-anchor": "end" }, treatment.unit ? `${treatment.name} (${treatment.unit})` : treatment.name));
+    const most = Math.floor((left - 26) / 7);
+    const name = shape("text", { x: 0, y: i * LANE + (treatment.unit ? 13 : 19) }, treatment.name.length > most ? `${treatment.name.slice(0, most - 1)}…` : treatment.name);
+    name.append(shape("title", {}, treatment.name));
+    parts.push(lane, name, shape("text", { class: "tick", x: 0, y: i * LANE + 25 }, treatment.unit ?? ""));
   });
   const laneOf = (name) => treatments.findIndex((one) => one.name === name) * LANE + LANE / 2;
   const colour = `var(${COLOURS[state.active]})`;
+  for (const name of plan().keeps ? running() : []) {
+    parts.push(shape("rect", { class: "kept", x: x(0), y: laneOf(name) - 6, width: width - left - 14, height: 11, fill: colour, opacity: 0.3, "pointer-events": "none" }));
+  }
   for (const infusion of plan().infusions) {
     const end = infusion.stop ?? state.card.max_horizon;
     parts.push(shape("rect", { x: x(infusion.start), y: laneOf(infusion.treatment) - 6, width: Math.max(x(Math.min(end, state.card.max_horizon)) - x(infusion.start), 2), height: 11, fill: colour, opacity: 0.6, "pointer-events": "none" }));
@@ -454,9 +472,10 @@ function drawEvents() {
   const infusions = plan().infusions.map((infusion) => element("tr", {}, cell(document.createTextNode(infusion.treatment)),
     cell(numeric(infusion, "start", infusion.start, false, "Start from now")), cell(numeric(infusion, "stop", infusion.stop, true, "Stop; empty: goes on")),
     cell(numeric(infusion, "rate", infusion.rate, false, "Rate")), cell(null), cell(null), cell(button("Remove", () => { removeEvent(infusion); plansChanged(); }))));
-  const running = plan().keeps ? [element("tr", {}, element("td", { colSpan: 7, textContent: "What runs now goes on." }))] : [];
-  const none = doses.length + infusions.length + running.length ? [] : [element("tr", {}, element("td", { colSpan: 7, className: "quiet", textContent: "Nothing is given, and what runs now ends." }))];
-  body.replaceChildren(...running, ...doses, ...infusions, ...none);
+  const runs = running().join(", ") || "nothing";
+  const kept = plan().keeps ? [element("tr", {}, element("td", { colSpan: 7, textContent: `What runs now goes on: ${runs}.` }))] : [];
+  const none = doses.length + infusions.length + kept.length ? [] : [element("tr", {}, element("td", { colSpan: 7, className: "quiet", textContent: "Nothing is given, and what runs now ends." }))];
+  body.replaceChildren(...kept, ...doses, ...infusions, ...none);
 }
 
 function preset(kind) {
