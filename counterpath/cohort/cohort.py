@@ -358,6 +358,14 @@ class Cohort:
             repairs=tuple(repair for cohort in cohorts for repair in cohort.repairs),
         )
 
+    @property
+    def person_of_patient(self) -> Int64[np.ndarray, " patients"]:
+        """Numbers: the same for all stays of a person, where patients are stays."""
+        if self.schema.stay_separator is None:
+            return np.arange(len(self))
+        before = self.patients.cast(pl.String).str.splitn(self.schema.stay_separator, 2).struct[0]
+        return number_of(before, before.unique(maintain_order=True))
+
     def split(self, shares: Sequence[float], *, seed: int) -> tuple[Cohort, ...]:
         """Patients at random into parts of these shares, e.g. (0.7, 0.1, 0.2). Nobody is in two parts.
 
@@ -365,10 +373,7 @@ class Cohort:
         """
         if not shares or min(shares) <= 0 or abs(sum(shares) - 1.0) > 1e-9:
             raise CohortError(f"Shares {tuple(shares)} are not positive numbers with sum 1, such as (0.7, 0.1, 0.2).")
-        person = np.arange(len(self))
-        if self.schema.stay_separator is not None:
-            before = self.patients.cast(pl.String).str.splitn(self.schema.stay_separator, 2).struct[0]
-            person = number_of(before, before.unique(maintain_order=True))
+        person = self.person_of_patient
         persons = int(person.max(initial=-1)) + 1
         ends = np.round(np.cumsum(shares) * persons).astype(int)
         order = np.random.default_rng(seed).permutation(persons)

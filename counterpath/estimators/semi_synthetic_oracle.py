@@ -12,6 +12,8 @@ from counterpath.estimators.contract import Estimator
 from counterpath.predictive import Draws, Law
 from counterpath.simulators.semi_synthetic_truth import BURN_IN, SemiSyntheticTruth, next_of_burn_in, next_outcome
 
+AT_ONCE = 500  # patients, whose paths are in memory
+
 
 class SemiSyntheticOracle(Estimator):
     """One step ahead under the true equations, given the record: from the last recorded outcome on, with new noise.
@@ -39,14 +41,17 @@ class SemiSyntheticOracle(Estimator):
         """Draws of the outcome, noise included."""
         if np.any(horizons != self.max_horizon):
             raise CohortError("The oracle of semi-synthetic outcomes looks one step ahead, no less and no more.")
-        truth, rng = self.truth.select(history.patients), np.random.default_rng(seed)
-        end, rows = np.rint(history.history_end).astype(np.int64), np.arange(len(history))
-        now = self._present(truth, int(end.max(initial=0)), draws, rng)[:, rows, end]
-        planned = plan.resolve(history)
+        planned, rng = plan.resolve(history), np.random.default_rng(seed)
         given = np.zeros(len(history), bool)
         given[planned.patient_of_row[(planned.start == 0) & (planned.amount > 0)]] = True
-        following = next_outcome(now, truth.gain[rows, end], given) + self._noise(truth, now.shape, rng)
-        yield (Draws(np.repeat(following[:, :, None], horizons.shape[1], axis=2)),)
+        ends = np.rint(history.history_end).astype(np.int64)
+        for begin in range(0, len(history), AT_ONCE):
+            some = slice(begin, begin + AT_ONCE)
+            truth, end = self.truth.select(history.patients[some]), ends[some]
+            rows = np.arange(len(end))
+            now = self._present(truth, int(end.max(initial=0)), draws, rng)[:, rows, end]
+            following = next_outcome(now, truth.gain[rows, end], given[some]) + self._noise(truth, now.shape, rng)
+            yield (Draws(np.repeat(following[:, :, None], horizons.shape[1], axis=2)),)
 
     def _present(
         self, truth: SemiSyntheticTruth, last: int, draws: int, rng: np.random.Generator

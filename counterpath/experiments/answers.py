@@ -154,7 +154,7 @@ def judged_oracle(world: World, scale: Scale, folder: Path, *, workers: int, bel
             return vars(Said.of(model, asked, world, world.horizons, scale.oracle_draws))
 
         belief = "" if believes in (None, noise_std) else f".believes-{believes:g}"
-        name = f"oracle.{world.name}.{protocol.replace(' ', '-')}.{noise_std:g}{belief}.npz"
+        name = f"oracle.{world.kept_as}.{protocol.replace(' ', '-')}.{noise_std:g}{belief}.npz"
         return Said(**made_once(folder / name, make))
 
     found = Judged(world, scale, world.horizons, ask)

@@ -305,8 +305,9 @@ EXPERIMENTS = {
         Experiment(
             "real-icu",
             "Real records of intensive care, one hour ahead",
-            "Diastolic blood pressure under vasopressors and ventilation, thirty hours of each stay. The paper claims "
-            "that coverage is near nominal, with wider intervals than those of TE-CDE, which fails.",
+            "The first thirty hours of each stay; in the paper, diastolic blood pressure under vasopressors and "
+            "ventilation. The paper claims that coverage is near nominal, with wider intervals than those of TE-CDE, "
+            "which fails. Balancing lowers the variance of what is learned; it adjusts for no confounding.",
             (REAL,),
             BALANCED,
             REAL.horizons,
@@ -314,7 +315,14 @@ EXPERIMENTS = {
             ("95% holds", "99% holds", "95% width", "99% width", "CRPS"),
             (COVERAGE, OUTCOME_WIDTH),
             (
-                *WITH_BALANCING.faithful[:2],
+                Aim(
+                    "coverage near nominal: 95% intervals hold 92 to 98%",
+                    "95% holds",
+                    WITH_BALANCING.published,
+                    0.92,
+                    0.98,
+                    whose="paper",
+                ),
                 Aim(
                     "TE-CDE fails: its 95% intervals hold at most 90%",
                     "95% holds",
@@ -337,7 +345,9 @@ EXPERIMENTS = {
             "semi-synthetic",
             "Real covariates, simulated treatment and outcome, one hour ahead",
             "The paper claims, with balancing, intervals that hold all outcomes and are narrower than TE-CDE's, and "
-            "errors that stay smaller as the noise of the outcome grows.",
+            "errors that stay smaller as the noise of the outcome grows. Its printed equations let outcomes explode; "
+            "here their gain is bounded. Covariates that were filled forward and outcomes that were not recorded hide "
+            "part of what treatment follows.",
             (SEMI_SYNTHETIC,),
             BALANCED,
             SEMI_SYNTHETIC.horizons,
@@ -350,9 +360,22 @@ EXPERIMENTS = {
                 "CRPS ÷ oracle",
                 "mean squared error ÷ oracle",
                 "mean squared error at noise 0.01",
+                "mean squared error at noise 0.1",
             ),
             (COVERAGE, OUTCOME_WIDTH, SQUARED, MEDIAN_SQUARED),
-            (*WITH_BALANCING.faithful[:2], WITH_BALANCING.sharp[0], WITH_BALANCING.exact[0], *OURS_NOMINAL),
+            (
+                Aim("99% intervals hold all", "99% holds", WITH_BALANCING.published, lowest=1.0, whose="paper"),
+                WITH_BALANCING.sharp[0],
+                WITH_BALANCING.exact[0],
+                Aim(
+                    "the same as the noise grows to 0.1",
+                    "mean squared error at noise 0.1",
+                    WITH_BALANCING.published,
+                    than=WITH_BALANCING.published_beside,
+                    whose="paper",
+                ),
+                *OURS_NOMINAL,
+            ),
         ),
     )
 }

@@ -34,7 +34,7 @@ def fit_seeds(
         progress: Show it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"{world.name}.{file_name(recipe.name)}.{horizon:g}"
+    name = f"{world.kept_as}.{file_name(recipe.name)}.{horizon:g}"
     files = {seed: folder / f"{name}.{seed}.safetensors" for seed in seeds}
     missing = [seed for seed in seeds if not files[seed].exists()]
     made = {seed: recipe.build(scale, horizon, seed) for seed in missing}

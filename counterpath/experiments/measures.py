@@ -77,7 +77,8 @@ def closeness(judged: Judged, horizon: float) -> Found:
         "forecasts that are no number": float(1 - np.isfinite(said.mean[:, at] + said.median[:, at]).mean()),
     }
     if judged.oracle is not None:
-        ratio = paired_ratio(crps, judged.oracle.said().crps[:, judged.oracle.horizons.index(horizon)])
+        best = judged.oracle.said().crps[:, judged.oracle.horizons.index(horizon)]
+        ratio = paired_ratio(crps, best, judged.asked("factual").persons)
         figures |= {
             "CRPS ÷ oracle": ratio.value,
             "CRPS ÷ oracle, lower": ratio.lower,
@@ -96,7 +97,8 @@ def point_error(judged: Judged, horizon: float) -> Found:
         curves["mean squared error"].append(float(squared.mean()))
         curves["median squared error"].append(float(np.median(squared)))
         curves["median absolute error"].append(float(np.median(absolute)))
-    figures = {f"{name} at noise {judged.scale.noises[0]:g}": values[0] for name, values in curves.items()}
+    noises = judged.scale.noises
+    figures = {f"{name} at noise {noises[i]:g}": values[i] for name, values in curves.items() for i in (0, -1)}
     if judged.oracle is not None:
         best = squared_error(
             judged.outcomes()[:, at] / scale,

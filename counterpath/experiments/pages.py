@@ -15,12 +15,14 @@ from counterpath.experiments.cells import Cell, read_cells, write_experiment
 from counterpath.experiments.experiment import Aim, Curve, Experiment
 from counterpath.experiments.measures import BELIEVING
 from counterpath.experiments.recipes import ORACLE
+from counterpath.experiments.record_worlds import FIRST_CUT
 from counterpath.experiments.scales import Scale
 from counterpath.experiments.verdicts import Verdict, judge
 from counterpath.experiments.world import World
 from counterpath.figures.experiments import Row, draw_curves
 
 FOOLED = f"{ORACLE}{BELIEVING}"
+FEW = 200  # patients who are asked about
 SHARES = ("holds", "of effects")  # figures that are shown as percentages
 
 
@@ -74,9 +76,15 @@ def _setting(cells: Sequence[Cell], scale: Scale) -> str:
     if "data" in record:
         number = record["patients"]
         own = "seeds, each with a split of its own between the first two" if len(seeds) > 1 else "seed"
+        if number["test"] < FEW and not caution:
+            caution = f"**Only {counted(number['test'], 'patient')} are asked about: figures carry much chance.** "
+        about = f"Outcome: {record['outcome']}; treatments: {', '.join(record['treatments']) or 'none'}"
+        if "drivers" in record:
+            about += f"; the outcome follows {' and '.join(record['drivers'])}, its gain is {record['gain']}"
         return (
             f"{caution}{number['train']:,} training patients of `{record['data']}`, {number['validation']:,} for "
-            f"stopping, {record['forecasts']:,} forecasts for {number['test']:,} others; {len(seeds)} training {own}."
+            f"stopping, {record['forecasts']:,} forecasts for {number['test']:,} others, from hour {FIRST_CUT} on; "
+            f"{len(seeds)} training {own}. {about}."
         )
     return (
         f"{caution}{scale.train:,} training patients, {scale.validation:,} for stopping, {scale.test:,} test patients "

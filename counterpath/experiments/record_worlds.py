@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cache
@@ -12,7 +13,7 @@ import numpy as np
 import polars as pl
 from jaxtyping import Int64
 
-from counterpath.cohort import Cohort, CohortError, Plan, read_cohort
+from counterpath.cohort import Cohort, CohortError, Plan, Schema, read_cohort
 from counterpath.cohort.findings import counted
 from counterpath.estimators import Estimator
 from counterpath.estimators.semi_synthetic_oracle import SemiSyntheticOracle
@@ -20,16 +21,18 @@ from counterpath.experiments.scales import Scale
 from counterpath.experiments.world import USUAL_NOISE, Asked, World
 from counterpath.importers import read_mimic_extract
 from counterpath.simulators import SemiSynthetic, simulate_semi_synthetic
-from counterpath.simulators.semi_synthetic import TREATMENT
+from counterpath.simulators.semi_synthetic import DRIVERS as DRIVEN_BY
+from counterpath.simulators.semi_synthetic import TREATMENT, Gain
 
 # The paper's shares: 60% to learn from, 15% for stopping, 25% to be asked about. The last are the same for all fits.
 TO_ASK, FOR_STOPPING = 0.25, 0.2  # the second of those that remain
-SPLIT_SEED, STUDY_SEED = 90_000, 91_000
+SPLIT_SEED, STUDY_SEED, CUT_SEED = 90_000, 91_000, 92_000
 HOURS = 30
 FIRST_CUT = 9  # nobody is asked about earlier
 FEWEST = 8  # patients
 OTHER_CHOICE = "other choice"
-# The paper's supplement simulates on these.
+GAIN: Gain = "bounded"  # outcomes of the printed equations can explode
+# The paper's supplement simulates on these; the outcome follows the first two.
 DRIVERS = ("heart rate", "red blood cell count", "sodium", "mean blood pressure", "systemic vascular resistance")
 
 
@@ -59,6 +62,11 @@ class RecordWorld(World):
         return self.data
 
     @property
+    def kept_as(self) -> str:
+        """Files of two users often have one name, so the content tells them apart."""
+        return f"{self.name}-{digest(self.file)[:12]}"
+
+    @property
     @abstractmethod
     def everybody(self) -> Cohort:
         """All who can be learned from or asked about."""
@@ -75,19 +83,30 @@ class RecordWorld(World):
         return train, validation
 
     def up_to_the_last_cut(self, cohort: Cohort, horizon: float) -> Cohort:
-        """All records: the last cut of a patient lies before the last outcome."""
-        return cohort
+        """Until one of the outcomes that could be asked about, at random."""
+        outcome, records = cohort.records.values[:, 0], cohort.records
+        late = np.flatnonzero(~np.isnan(outcome) & (records.times >= FIRST_CUT + horizon))
+        number = np.bincount(records.patient_of_row[late], minlength=len(cohort))
+        first = np.cumsum(number) - number
+        chosen = first + (np.random.default_rng(CUT_SEED).random(len(cohort)) * number).astype(np.int64)
+        ends = cohort.history_end.copy()
+        ends[number > 0] = records.times[late[chosen[number > 0]]]
+        return cohort.until(ends, ended="drop")
 
     def usual_size(self, scale: Scale) -> float:
         """Of recorded outcomes."""
         return float(np.nanstd(self.parts[0].records.values[:, 0]))
 
     def setting(self, scale: Scale) -> dict[str, Any]:
-        """The file, and how many patients and forecasts there are."""
-        train, validation = self.learners(scale, 0)
+        """The file, what is in it, and how many patients and forecasts there are."""
+        (train, validation), schema = self.learners(scale, 0), self.everybody.schema
         number = {"train": len(train), "validation": len(validation), "test": len(self.parts[1])}
         return {
             "data": self.file.name,
+            "digest": digest(self.file),
+            "outcome": schema.outcomes[0].name,
+            "covariates": [variable.name for variable in (*schema.covariates, *schema.static)],
+            "treatments": [treatment.name for treatment in schema.treatments],
             "patients": number,
             "forecasts": len(self.asked(scale, "factual").history),
             "split_seed": SPLIT_SEED,
@@ -140,6 +159,11 @@ class SemiSyntheticWorld(RecordWorld):
         truth = asked.study if believes is None else replace(asked.study, noise_std=believes)
         return SemiSyntheticOracle(truth).fit(asked.history)
 
+    def setting(self, scale: Scale) -> dict[str, Any]:
+        """And which equations its outcomes follow."""
+        names = _covariates(records(self.file).schema)
+        return super().setting(scale) | {"gain": GAIN, "drivers": names[:DRIVEN_BY], "study_seed": STUDY_SEED}
+
 
 REAL = RealWorld("icu")
 SEMI_SYNTHETIC = SemiSyntheticWorld("semi-synthetic")
@@ -148,7 +172,28 @@ SEMI_SYNTHETIC = SemiSyntheticWorld("semi-synthetic")
 @cache
 def records(data: Path) -> Cohort:
     """What the user has."""
-    return read_cohort(data) if data.is_dir() else read_mimic_extract(data)
+    if (data / "data").is_dir() and not (data / "schema.toml").exists():
+        raise CohortError(
+            f"{data} is not a cohort's folder, but looks like MEDS. First: counterpath import {data} FOLDER --spec …"
+        )
+    cohort = read_cohort(data) if data.is_dir() else read_mimic_extract(data)
+    if cohort.schema.time_unit != "hour":
+        raise CohortError(
+            f"{data.name} counts in {cohort.schema.time_unit}s, and these experiments ask an hour ahead. Read the "
+            'tables with time_unit="hour".'
+        )
+    return cohort
+
+
+@cache
+def digest(data: Path) -> str:
+    """Of all files of the user's records."""
+    found = hashlib.sha256()
+    for path in sorted(data.iterdir()) if data.is_dir() else [data]:
+        if path.is_file():
+            with path.open("rb") as file:
+                found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
 
 
 @cache
@@ -174,18 +219,24 @@ def recorded_next_hours(world: RealWorld, scale: Scale) -> Asked:
     rows = np.flatnonzero(late)[place]
     every = named_by_moment(cohort, whose, cohort.records.times[rows] - 1.0)
     history = every.until(cohort.records.times[rows] - 1.0, ended="drop")
-    outcomes = outcome[rows][every.positions(history.patients)]
-    return Asked(None, history, Plan.observed(every), outcomes[:, None], np.ones((len(history), 1), bool))
+    still = every.positions(history.patients)
+    outcomes, seen = outcome[rows][still][:, None], np.ones((len(history), 1), bool)
+    return Asked(None, history, Plan.observed(every), outcomes, seen, cohort.person_of_patient[whose[still]])
 
 
 @cache
 def semi_synthetic(data: Path, noise_std: float) -> SemiSynthetic:
     """One study; with other noise the same patients, coefficients and random numbers."""
     cohort = records(data)
-    there = {variable.name for variable in cohort.schema.covariates}
-    drivers = [name for name in DRIVERS if name in there]
-    covariates = drivers if len(drivers) > 1 else None
-    return simulate_semi_synthetic(cohort, covariates=covariates, seed=STUDY_SEED, noise_std=noise_std)
+    names = _covariates(cohort.schema)
+    return simulate_semi_synthetic(cohort, covariates=names, seed=STUDY_SEED, gain=GAIN, noise_std=noise_std)
+
+
+def _covariates(schema: Schema) -> list[str]:
+    """The paper's, as far as they are there; all numbers where they are too few."""
+    numbers = [variable.name for variable in schema.covariates if variable.kind == "numeric"]
+    found = [name for name in DRIVERS if name in numbers]
+    return found if len(found) >= DRIVEN_BY else numbers
 
 
 @cache
@@ -193,9 +244,11 @@ def simulated_next_hours(world: SemiSyntheticWorld, scale: Scale, protocol: str,
     """Treated or not at each of the last hours, and the outcome an hour later."""
     study = semi_synthetic(world.file, noise_std)
     cohort = study.cohort[world.parts[1].patients]
-    forecasts = scale.test if noise_std == USUAL_NOISE else scale.noise_patients
     hours = np.rint(cohort.follow_up_end).astype(np.int64) - FIRST_CUT
-    whose, place = last_ones(hours, forecasts)
+    whose, place = last_ones(hours, scale.test)
+    if noise_std != USUAL_NOISE:  # every so many, so that they are as early and as late
+        some = np.linspace(0, len(whose) - 1, min(scale.noise_patients, len(whose))).astype(np.int64)
+        whose, place = whose[some], place[some]
     at = FIRST_CUT + place - (np.cumsum(hours) - hours)[whose]
     every = named_by_moment(cohort, whose, at)
     truth = replace(study.truth.select(cohort.patients.gather(whose)), ids=every.patients)
@@ -209,6 +262,7 @@ def simulated_next_hours(world: SemiSyntheticWorld, scale: Scale, protocol: str,
         plan,
         truth.potential[rows, at, given.astype(np.int64)][:, None],
         truth.observed[rows, at + 1][:, None],
+        cohort.person_of_patient[whose],
     )
 
 

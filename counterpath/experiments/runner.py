@@ -26,7 +26,7 @@ from counterpath.experiments.fits import fit_seeds
 from counterpath.experiments.measures import Found
 from counterpath.experiments.provenance import provenance
 from counterpath.experiments.recipes import ORACLE, RECIPES
-from counterpath.experiments.record_worlds import RecordWorld
+from counterpath.experiments.record_worlds import RecordWorld, digest, records
 from counterpath.experiments.runtime import runtime
 from counterpath.experiments.scales import SCALES, Scale
 from counterpath.experiments.world import USUAL_NOISE, World
@@ -122,11 +122,12 @@ class Reproduction:
 
     def _check_records(self, cells: Iterable[Cell]) -> None:
         """Results about one user's records are not mixed with those about another's."""
-        others = {cell.record["data"] for cell in cells if "data" in cell.record}
-        if self.data is not None and others - {self.data.name}:
+        kept = {cell.record["digest"]: cell.record["data"] for cell in cells if "digest" in cell.record}
+        if self.data is not None and (others := kept.keys() - {digest(self.data)}):
+            names = ", ".join(sorted(kept[other] for other in others))
             raise ReproductionError(
-                f"{self.folder} holds results about {', '.join(sorted(others))}, and these would be about "
-                f"{self.data.name}. Use another folder."
+                f"{self.folder} holds results about {names}, and the content of {self.data.name} is another. Use "
+                "another folder."
             )
 
     def _fit_of(self, place: Place) -> _Fit:
@@ -235,11 +236,15 @@ def reproduce(
 
     if scale not in SCALES:
         raise ReproductionError(f"There is no scale {scale!r}. Choose one of {', '.join(SCALES)}.")
+    if data is not None and not data.exists():
+        raise ReproductionError(f"There is no {data}.")
     own = SCALES[scale]
     chosen = _possible(own, data, say) if "all" in names else {name: _experiment(name, own, data) for name in names}
     _check("model", models, {ORACLE, *RECIPES})
     _check("world", worlds, {world.name for experiment in chosen.values() for world in experiment.worlds})
     _check("horizon", horizons, {days for found in chosen.values() for days in found.horizons[-own.horizons :]})
+    if data is not None and any(experiment.on_records for experiment in chosen.values()):
+        records(data)  # what is wrong with them is said before any work
     asked = own.seeds if seeds is None else tuple(seeds)
     with _programs(quick=own.only_runs):
         Reproduction(
@@ -285,8 +290,6 @@ def _experiment(name: str, scale: Scale, data: Path | None) -> Experiment:
             f"{name!r} is about records that you have. Say which: --data all_hourly_data.h5 of MIMIC-Extract, or the "
             "folder of a cohort."
         )
-    if data is not None and not data.exists():
-        raise ReproductionError(f"There is no {data}.")
     if scale.of_records and not found.on_records:
         raise ReproductionError(f"Scale {scale.name!r} is for records, and {name!r} simulates. Use laptop.")
     return found

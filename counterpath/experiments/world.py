@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Int64
 
 from counterpath.cohort import Cohort, Plan
 from counterpath.estimators import Estimator
@@ -26,6 +26,7 @@ class Asked:
         plan: What is given.
         outcomes: At the world's horizons, of everybody.
         seen: Whose outcome was recorded then.
+        persons: Who each is, where somebody is asked about more than once; None: all are different.
     """
 
     study: Any
@@ -33,6 +34,7 @@ class Asked:
     plan: Plan
     outcomes: Float64[np.ndarray, "patients horizons"]
     seen: Bool[np.ndarray, "patients horizons"]
+    persons: Int64[np.ndarray, " patients"] | None = None
 
 
 class World(ABC):
@@ -49,6 +51,11 @@ class World(ABC):
     unit: ClassVar[str]
     horizons: ClassVar[tuple[float, ...]]
     has_oracle: ClassVar[bool] = True
+
+    @property
+    def kept_as(self) -> str:
+        """In names of files: what is kept of one world is never taken for that of another."""
+        return self.name
 
     @abstractmethod
     def learners(self, scale: Scale, seed: int) -> tuple[Cohort, Cohort]:

@@ -12,6 +12,7 @@ SAYINGS = {
     "outside-stay": ("{n} of {name} {lie} outside of any stay and {were} left out.", "records"),
     "out-of-range": ("{n} of {name} {lie} outside of its range and {were} left out.", "values"),
     "no-value": ("{n} of {name} {have} no number and {were} left out.", "records"),
+    "no-time": ("{n} of {name} {have} no time and {were} left out.", "records"),
     "no-end": ("{n} of {name} {have} no end and {last} until the end of follow-up.", "starts"),
     "no-start": ("{n} of {name} {come} without a start before {them} and {were} left out.", "ends"),
     "no-length": ("{n} of {name} {end} when {they} {begin} and {were} left out.", "intervals"),

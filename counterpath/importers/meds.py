@@ -17,7 +17,7 @@ from counterpath.cohort.findings import CohortError
 from counterpath.cohort.journal import Journal
 from counterpath.cohort.units import MICROSECONDS
 from counterpath.importers.left_out import LeftOut, those_there
-from counterpath.importers.meds_intervals import pair, stacked
+from counterpath.importers.meds_intervals import pair, with_amounts
 from counterpath.importers.meds_shards import find_shards, read_shards, split_subjects
 from counterpath.importers.meds_spec import PATTERN, Given, Measured, MedsSpec, read_spec, selects
 
@@ -44,16 +44,18 @@ def read_meds(
     """
     chosen, folder = read_spec(spec), Path(folder)
     subjects = None if split is None else split_subjects(folder, split)
-    paths, left_out, parts = find_shards(folder), LeftOut("meds"), []
+    paths, left_out, parts, begun = find_shards(folder), LeftOut("meds"), [], chosen.stay is None
     shards = read_shards(paths, chosen, subjects)
     quiet = Console(stderr=True, quiet=not progress)
     for _, events in track(shards, "Reading MEDS", total=len(paths), console=quiet, transient=True):
         parts.append(_tables(events, chosen, left_out))
+        begun = begun or (chosen.stay is not None and bool(events.select(selects(chosen.stay.begins).any()).item()))
     observations, treatments, static = (pl.concat(part) for part in zip(*parts, strict=True))
     if not observations.height:
         names = ", ".join(chosen.measured)
-        raise CohortError(f"No record of {names} was found in {folder}. Compare the spec's codes with metadata/codes.")
-    return _cohort(observations, treatments, static, chosen, left_out)
+        what = f"No record of {names}" if begun else "No code that begins a stay"
+        raise CohortError(f"{what} was found in {folder}. Compare the spec's codes with metadata/codes.")
+    return _cohort(observations, with_amounts(treatments, left_out), static, chosen, left_out)
 
 
 def _tables(events: pl.DataFrame, spec: MedsSpec, left_out: LeftOut) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
@@ -135,7 +137,7 @@ def _within_stays(rows: pl.DataFrame, stays: pl.DataFrame, spec: MedsSpec) -> pl
 def _observed(
     events: pl.DataFrame, stays: pl.DataFrame, name: str, own: Measured, spec: MedsSpec, left_out: LeftOut
 ) -> pl.DataFrame:
-    rows = events.filter(selects(own.codes) & pl.col("time").is_not_null())
+    rows = _timed(events.filter(selects(own.codes)), name, left_out)
     rows = _within_stays(_in_one_unit(rows, name, own), stays, spec)
     rows = _kept(rows, _during_stay(), "outside-stay", name, left_out)
     rows = _kept(rows, pl.col("numeric_value").is_finite().fill_null(value=False), "no-value", name, left_out)
@@ -152,6 +154,11 @@ def _observed(
 def _during_stay() -> pl.Expr:
     inside = pl.col("patient").is_not_null() & (pl.col("time") >= pl.col("begin"))
     return inside & (pl.col("end").is_null() | (pl.col("time") <= pl.col("end")))
+
+
+def _timed(rows: pl.DataFrame, name: str, left_out: LeftOut) -> pl.DataFrame:
+    left_out.add("no-time", name, rows.filter(pl.col("time").is_null())["subject_id"].cast(pl.String).to_list())
+    return rows.filter(pl.col("time").is_not_null())
 
 
 def _kept(rows: pl.DataFrame, condition: pl.Expr, what: str, name: str, left_out: LeftOut) -> pl.DataFrame:
@@ -178,25 +185,35 @@ def _in_one_unit(rows: pl.DataFrame, name: str, own: Measured | Given) -> pl.Dat
 
 
 def _nothing_given(events: pl.DataFrame) -> pl.DataFrame:
-    kinds = {"patient": pl.String, "treatment": pl.String, "start": events.schema["time"]}
-    return pl.DataFrame(schema=kinds | {"stop": events.schema["time"], "dose": pl.Float64, "rate": pl.Float64})
+    time = events.schema["time"]
+    kinds = {"patient": pl.String, "treatment": pl.String, "start": time, "stop": time, "lasts": pl.Boolean}
+    return pl.DataFrame(schema=kinds | {"amount": pl.Float64})
 
 
 def _given(
     events: pl.DataFrame, stays: pl.DataFrame, name: str, own: Given, spec: MedsSpec, left_out: LeftOut
 ) -> pl.DataFrame:
-    timed = events.filter(pl.col("time").is_not_null())
+    """Doses, or intervals that may overlap; amounts as they were recorded."""
     kinds = _nothing_given(events).schema
     if own.codes is not None:
-        rows = _within_stays(_in_one_unit(timed.filter(selects(own.codes)), name, own), stays, spec)
+        rows = _timed(events.filter(selects(own.codes)), name, left_out)
+        rows = _within_stays(_in_one_unit(rows, name, own), stays, spec)
         rows = _kept(rows, _during_stay(), "outside-stay", name, left_out)
-        rows = rows.with_columns(treatment=pl.lit(name), start="time", dose="numeric_value")
-        return _shaped(rows, kinds)
+        rows = rows.with_columns(start="time", stop=pl.lit(None), amount="numeric_value", lasts=pl.lit(value=False))
+    else:
+        rows = _intervals(events, stays, name, own, spec, left_out)
+        rows = rows.with_columns(lasts=pl.lit(value=True))
+    return rows.with_columns(treatment=pl.lit(name)).select(pl.col(one).cast(kind) for one, kind in kinds.items())
+
+
+def _intervals(
+    events: pl.DataFrame, stays: pl.DataFrame, name: str, own: Given, spec: MedsSpec, left_out: LeftOut
+) -> pl.DataFrame:
     assert own.starts is not None
-    numbers = timed.filter(selects(own.starts))
-    rates = _in_one_unit(numbers, name, own).with_columns(pl.col("numeric_value").fill_null(1.0).alias("rate"))
     assert own.ends is not None
-    both = pl.concat([rates, timed.filter(selects(own.ends))], how="diagonal")
+    starts = _in_one_unit(_timed(events.filter(selects(own.starts)), name, left_out), name, own)
+    ends = _timed(events.filter(selects(own.ends)), name, left_out)
+    both = pl.concat([starts.with_columns(amount="numeric_value"), ends], how="diagonal")
     stay_number = (spec.stay.number,) if spec.stay is not None and spec.stay.number is not None else ()
     paired = pair(both, own, stay_number)
     left_out.add("no-end", name, paired.without_end)
@@ -206,17 +223,7 @@ def _given(
     inside = pl.col("patient").is_not_null() & (pl.col("end").is_null() | (pl.col("start") <= pl.col("end")))
     rows = _kept(rows, inside, "outside-stay", name, left_out)
     lasts = pl.col("stop").is_null() | (pl.col("stop") > pl.col("start"))
-    rows = _kept(rows, lasts, "no-length", name, left_out)
-    open_ones = rows.filter(pl.col("stop").is_null())
-    closed = stacked(rows.filter(pl.col("stop").is_not_null()).with_columns(treatment=pl.lit(name)))
-    return pl.concat([_shaped(closed, kinds), _shaped(open_ones.with_columns(treatment=pl.lit(name)), kinds)])
-
-
-def _shaped(rows: pl.DataFrame, kinds: Mapping[str, Any]) -> pl.DataFrame:
-    return rows.select(
-        pl.col(name).cast(kind) if name in rows.columns else pl.lit(None, dtype=kind).alias(name)
-        for name, kind in kinds.items()
-    )
+    return _kept(rows, lasts, "no-length", name, left_out)
 
 
 def _static(events: pl.DataFrame, stays: pl.DataFrame, spec: MedsSpec) -> pl.DataFrame:

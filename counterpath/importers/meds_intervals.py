@@ -1,4 +1,4 @@
-"""Interval treatments from events that begin and end them."""
+"""Interval treatments from events that begin and end them, and how much was given."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from counterpath.importers.left_out import LeftOut
 from counterpath.importers.meds_spec import Given, selects
 
 
@@ -15,7 +16,7 @@ class Paired:
     """Intervals of one treatment.
 
     Attributes:
-        intervals: `subject_id`, `start`, `stop` (null while it has no end), `rate`, and the columns asked for.
+        intervals: `subject_id`, `start`, `stop` (null while it has no end), `amount`, and the columns asked for.
         without_end: Subjects of starts that no end belongs to.
         without_start: Subjects of ends that no start belongs to, or that come before it.
     """
@@ -32,7 +33,7 @@ def pair(events: pl.DataFrame, given: Given, kept: tuple[str, ...] = ()) -> Pair
     the new rate is often listed before the end of the old.
 
     Args:
-        events: Of some subjects, in order of time; `rate` is what a start says.
+        events: Of some subjects, in order of time; `amount` is what a start says.
         given: The treatment.
         kept: Columns of the start that come along.
     """
@@ -51,23 +52,43 @@ def pair(events: pl.DataFrame, given: Given, kept: tuple[str, ...] = ()) -> Pair
             without_start.append(row[0])
         stops.append(own.popleft() if own else None)
     without_start += [key[0] for key, own in waiting.items() for _ in own]
-    intervals = starts.select("subject_id", pl.col("time").alias("start"), "rate", *kept).with_columns(
+    intervals = starts.select("subject_id", pl.col("time").alias("start"), "amount", *kept).with_columns(
         pl.Series("stop", stops, dtype=events.schema["time"])
     )
     return Paired(intervals, intervals.filter(pl.col("stop").is_null())["subject_id"].to_list(), without_start)
+
+
+def with_amounts(given: pl.DataFrame, left_out: LeftOut) -> pl.DataFrame:
+    """Doses and intervals with their amounts, as a cohort reads them.
+
+    A treatment that never has an amount was given or not: 1. Where it has one elsewhere, a row without is left out.
+
+    Args:
+        given: `patient`, `treatment`, `start`, `stop`, `lasts` (an interval) and `amount`, of all patients.
+        left_out: Counts what has no amount.
+    """
+    known = pl.col("amount").is_finite().fill_null(value=False)
+    given = given.with_columns(known=known, ever=known.any().over("treatment"))
+    for name, part in given.filter(~pl.col("known") & pl.col("ever")).group_by("treatment"):
+        left_out.add("no-value", str(name[0]), part["patient"].to_list())
+    there = given.filter(pl.col("known") | ~pl.col("ever"))
+    there = there.with_columns(amount=pl.when("known").then("amount").otherwise(1.0))
+    doses = there.filter(~pl.col("lasts")).select("patient", "treatment", "start", "stop", dose="amount")
+    intervals = stacked(there.filter(pl.col("lasts")).rename({"amount": "rate"}))
+    return pl.concat([doses, intervals], how="diagonal")
 
 
 def stacked(intervals: pl.DataFrame) -> pl.DataFrame:
     """Intervals of each patient and treatment that do not overlap: where several run, their rates add up.
 
     Args:
-        intervals: `patient`, `treatment`, `start`, `stop` and `rate`.
+        intervals: `patient`, `treatment`, `start`, `stop` (null: it never ends) and `rate`.
     """
-    of = ["patient", "treatment"]
+    of, ended = ["patient", "treatment"], intervals.filter(pl.col("stop").is_not_null())
     edges = pl.concat(
         [
             intervals.select(*of, pl.col("start").alias("time"), "rate", pl.lit(1).alias("running")),
-            intervals.select(*of, pl.col("stop").alias("time"), -pl.col("rate"), pl.lit(-1).alias("running")),
+            ended.select(*of, pl.col("stop").alias("time"), -pl.col("rate"), pl.lit(-1).alias("running")),
         ]
     )
     steps = edges.group_by(*of, "time").agg(pl.col("rate", "running").sum()).sort(*of, "time")

@@ -47,14 +47,17 @@ def read_shard(path: Path, spec: MedsSpec, subjects: pl.Series | None) -> pl.Dat
         spec: What to take.
         subjects: Only of these; None for all.
     """
-    scan = pl.scan_parquet(path)
-    names = _checked_columns(path, scan, spec)
-    _check_order(path, scan)
-    chosen = scan.filter(selects(spec.all_codes))
-    if subjects is not None:
-        chosen = chosen.filter(pl.col("subject_id").is_in(subjects.implode()))
-    wanted = [name for name in (*STANDARD, "unit", *sorted(spec.columns)) if name in names]
-    events = chosen.select(*dict.fromkeys(wanted)).collect(engine="streaming")
+    try:
+        scan = pl.scan_parquet(path)
+        names = _checked_columns(path, scan, spec)
+        _check_order(path, scan)
+        chosen = scan.filter(selects(spec.all_codes))
+        if subjects is not None:
+            chosen = chosen.filter(pl.col("subject_id").is_in(subjects.implode()))
+        wanted = [name for name in (*STANDARD, "unit", *sorted(spec.columns)) if name in names]
+        events = chosen.select(*dict.fromkeys(wanted)).collect(engine="streaming")
+    except (pl.exceptions.ComputeError, OSError) as error:
+        raise CohortError(f"{path} is damaged, or no Parquet file ({error}). Copy it anew.") from error
     for missing, kind in (("numeric_value", pl.Float32), ("unit", pl.String)):
         if missing not in events.columns:
             events = events.with_columns(pl.lit(None, dtype=kind).alias(missing))
@@ -85,7 +88,10 @@ def _checked_columns(path: Path, scan: pl.LazyFrame, spec: MedsSpec) -> list[str
         from meds import DataSchema
     except ImportError as error:
         raise CohortError("Reading MEDS needs more packages. Run: pip install 'counterpath[meds]'") from error
-    empty = pq.read_schema(path).empty_table()
+    try:
+        empty = pq.read_schema(path).empty_table()
+    except pa.ArrowException as error:
+        raise OSError(str(error).splitlines()[0]) from error
     if "code" in empty.column_names and pa.types.is_large_string(empty.schema.field("code").type):
         # The same text, as polars writes it.
         empty = empty.set_column(empty.column_names.index("code"), "code", pa.array([], pa.string()))

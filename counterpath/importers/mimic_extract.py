@@ -116,7 +116,8 @@ def _tables(path: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     try:
         store = pd.HDFStore(path, "r")
     except Exception as error:  # PyTables has errors of its own for each way in which a file is none
-        raise CohortError(f"{path} is not an HDF5 file that pandas can read. ({error})") from error
+        why = str(error).strip().splitlines()[-1].strip() if str(error).strip() else type(error).__name__
+        raise CohortError(f"{path} is not an HDF5 file that pandas can read ({why}).") from error
     with store, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about how old versions of pandas wrote the file
         keys = [key.removeprefix("/") for key in store.keys() if key.count("/") == 1]  # noqa: SIM118 (a store is no dictionary)

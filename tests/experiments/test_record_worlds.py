@@ -1,6 +1,8 @@
 """Worlds made of a user's records: nobody is learned from who is asked about, and nothing that came later is known."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ from shell import in_one_line, run
 from small_covariates import covariates
 
 import counterpath as cp
-from counterpath.experiments.record_worlds import HOURS, REAL, SEMI_SYNTHETIC, last_ones
+from counterpath.experiments.record_worlds import FIRST_CUT, HOURS, REAL, SEMI_SYNTHETIC, last_ones
 from counterpath.experiments.scales import SCALES
 
 DEMO, SMOKE = SCALES["demo"], SCALES["smoke"]
@@ -101,6 +103,7 @@ def test_noise_grows_for_the_same_patients(data):
     world = SEMI_SYNTHETIC.made_of(data)
     usual, noisy = world.asked(DEMO, "factual"), world.asked(DEMO, "factual", 0.1)
     assert len(noisy.history) < len(usual.history)  # fewer forecasts, for all patients
+    assert abs(noisy.history.history_end.mean() - usual.history.history_end.mean()) < 0.5  # as early and as late
     known = {name: i for i, name in enumerate(usual.history.patients)}
     same = [known[name] for name in noisy.history.patients]
     np.testing.assert_allclose(noisy.study.noise, 10 * usual.study.noise[same])
@@ -120,13 +123,75 @@ def test_what_is_too_short_is_refused(tmp_path):
     assert "short has 0 patients with 30 hours of records" in in_one_line(result.stderr)
 
 
-def test_records_of_two_users_are_not_mixed(data, tmp_path):
+@pytest.fixture
+def of_another_user(data, tmp_path):
+    """A file of the same name."""
+    cp.read_cohort(data)[:36].save(tmp_path / "icu")
+    return tmp_path / "icu"
+
+
+def test_records_of_two_users_are_not_mixed(data, of_another_user, tmp_path):
     asked = ["reproduce", "real-icu", "--scale", "smoke", "--model", "LastValue", "--to", tmp_path / "to"]
     assert run(*asked, "--data", data).exit_code == 0
-    cp.read_cohort(data).save(tmp_path / "other")
-    result = run(*asked, "--data", tmp_path / "other")
+    result = run(*asked, "--data", of_another_user)
     assert result.exit_code == 1
-    assert "holds results about icu, and these would be about other" in in_one_line(result.stderr)
+    assert "holds results about icu, and the content of icu is another" in in_one_line(result.stderr)
+    moved = tmp_path / "moved"
+    shutil.copytree(data, moved)
+    assert run(*asked, "--data", moved).exit_code == 0  # the same records, wherever they lie
+
+
+@pytest.mark.parametrize("world", [REAL, SEMI_SYNTHETIC], ids=lambda world: world.name)
+def test_fits_and_answers_of_two_users_are_not_mixed(world, data, of_another_user):
+    """Also where a run ended before anything was written."""
+    assert world.made_of(data).kept_as != world.made_of(of_another_user).kept_as
+    assert world.made_of(data).kept_as.startswith(world.name)
+
+
+@pytest.mark.parametrize("world", [REAL, SEMI_SYNTHETIC], ids=lambda world: world.name)
+def test_who_learns_from_last_cuts_alone_has_them_where_questions_are(world, data):
+    own = world.made_of(data)
+    train, _ = own.learners(DEMO, 0)
+    shortened, asked = own.up_to_the_last_cut(train, 1.0), own.asked(DEMO, "factual").history.history_end
+    assert shortened.patients.equals(train.patients)
+    cuts = shortened.history_end - 1.0
+    assert cuts.min() >= FIRST_CUT
+    assert cuts.min() < asked.min() + 4
+    assert abs(np.median(cuts) - np.median(asked)) < 5
+    outcome = shortened.records.values[:, 0]
+    last = [outcome[own.stop - 1] for own in map(slice, shortened.records.offsets[:-1], shortened.records.offsets[1:])]
+    assert not np.isnan(last).any()
+
+
+def test_forecasts_for_one_person_count_as_one(data):
+    for world in (REAL, SEMI_SYNTHETIC):
+        asked = world.made_of(data).asked(DEMO, "factual")
+        names = [name.split("/")[0] for name in asked.history.patients]
+        of_name = dict(zip(names, asked.persons, strict=True))
+        assert [of_name[name] for name in names] == asked.persons.tolist()
+        assert len(set(of_name.values())) == len(of_name) == 5
+
+
+def test_records_in_other_units_of_time_are_refused(data, tmp_path):
+    cohort = cp.read_cohort(data)
+    replace(cohort, schema=cohort.schema.model_copy(update={"time_unit": "day"})).save(tmp_path / "days")
+    result = run("reproduce", "real-icu", "--scale", "smoke", "--data", tmp_path / "days", "--to", tmp_path / "to")
+    assert result.exit_code == 1
+    assert "days counts in days, and these experiments ask an hour ahead" in in_one_line(result.stderr)
+
+
+def test_what_is_wrong_with_records_is_said_once_and_before_any_work(tmp_path):
+    (tmp_path / "meds" / "data").mkdir(parents=True)
+    (tmp_path / "text.h5").write_text("hello")
+    for name, said in (
+        ("typo.h5", "There is no"),
+        ("meds", "counterpath import"),
+        ("text.h5", "not an HDF5 file that pandas can read"),
+    ):
+        result = run("reproduce", "all", "--scale", "demo", "--data", tmp_path / name, "--to", tmp_path / "to")
+        assert result.exit_code == 1
+        assert result.stderr.count(said) == 1
+        assert "cell" not in result.stdout + result.stderr
 
 
 def test_without_records_what_is_about_them_is_left_out_and_said(tmp_path):

@@ -192,6 +192,21 @@ def test_a_folder_that_is_none(tmp_path):
         read(tmp_path)
 
 
+def test_a_file_that_is_damaged(write):
+    folder = write(person() + stay())
+    (file,) = folder.rglob("*.parquet")
+    whole = file.read_bytes()
+    for damaged in (b"hi", whole[: len(whole) // 2], whole[:40] + bytes(len(whole) - 400) + whole[-360:]):
+        file.write_bytes(damaged)
+        with pytest.raises(cp.CohortError, match=r"0\.parquet is damaged, or no Parquet file"):
+            read(folder)
+
+
+def test_a_stay_that_never_begins(write):
+    with pytest.raises(cp.CohortError, match="No code that begins a stay was found"):
+        read(write(person() + stay()), SPEC | {"stay": {"begins": "ADMITTED"}})
+
+
 # What can be lived with: counted, and said
 
 
@@ -224,6 +239,56 @@ def test_an_interval_without_an_end_lasts_until_follow_up_ends(write):
     with pytest.warns(cp.CohortWarning, match="no end"):
         cohort = read(write(rows))
     assert cohort.treatments.filter(pl.col("treatment") == "drug").sort("start")["stop"].to_list() == [3.0, 10.0]
+
+
+def test_where_follow_up_has_no_end_neither_has_an_interval_that_lost_its_own(write):
+    """The next begins while it runs: their rates add up, as they do within a stay."""
+    rows = person() + stay()
+    del rows[7], rows[-1]  # the end of the first rate, and of the stay
+    with pytest.warns(cp.CohortWarning, match="no end"):
+        cohort = read(write(rows))
+    given = cohort.treatments.filter(pl.col("treatment") == "drug").sort("start")
+    assert given["start"].to_list() == [1.0, 3.0, 6.0]
+    assert given["rate"].to_list() == [2.0, 6.0, 2.0]
+
+
+@pytest.mark.parametrize("value", [None, float("nan")])
+def test_a_rate_without_a_number_is_left_out_and_counted(write, value):
+    rows = person() + stay()
+    rows[4] = row(1, 1.0, "DRUG//ON", value, unit="mg/h", stay=7, order=71)
+    with pytest.warns(cp.CohortWarning, match="1 record of drug has no number"):
+        cohort = read(write(rows))
+    given = cohort.treatments.filter(pl.col("treatment") == "drug")
+    assert given.select("start", "stop", "rate").rows() == [(3.0, 6.0, 4.0)]
+
+
+def test_a_dose_without_a_number_is_left_out_and_counted(write):
+    with pytest.warns(cp.CohortWarning, match="1 record of pill has no number"):
+        cohort = read(write([*person(), *stay()[:-1], row(1, 8.0, "PILL"), stay()[-1]]))
+    given = cohort.treatments.filter(pl.col("treatment") == "pill")
+    assert given.select("start", "dose").rows() == [(4.0, 5.0)]
+
+
+def test_what_never_has_a_number_was_given_or_not(write):
+    def silent(own):
+        return (*own[:3], None, *own[4:]) if own[2] in ("DRUG//ON", "PILL") else own
+
+    first, second = ([silent(own) for own in person(subject) + stay(subject, subject + 6)] for subject in (1, 2))
+    given = read(write(first, second)).treatments
+    assert given.filter(pl.col("treatment") == "pill")["dose"].to_list() == [1.0, 1.0]
+    assert given.filter(pl.col("treatment") == "drug")["rate"].to_list() == [1.0] * 4
+    of_pill, of_drug = "1 record of pill has no number", "2 records of drug have no number"
+    with pytest.warns(cp.CohortWarning, match=of_pill), pytest.warns(cp.CohortWarning, match=of_drug):
+        cohort = read(write(first, person(2) + stay(2, 8)))
+    assert set(cohort.treatments["patient"]) == {"2/8"}
+
+
+def test_what_has_no_time_is_left_out_and_counted(write):
+    rows = [row(1, None, "LAB//art", 75.0, stay=7), row(1, None, "DRUG//ON", 1.0, unit="mg/h", stay=7), *person()]
+    with pytest.warns(cp.CohortWarning, match="has no time"):
+        cohort = read(write(rows + stay()))
+    assert [(repair.code, repair.count) for repair in cohort.repairs] == [("meds-no-time", 1)] * 2
+    assert cohort.records.times.tolist() == [1.0, 2.0, 5.0]
 
 
 def test_an_end_before_its_start_is_left_out(write):
@@ -321,4 +386,6 @@ def test_all_vasopressors_and_ventilation_are_there(demo):
     assert found["ventilation"] == 65
     assert found["vasopressin"] == 55
     assert found["phenylephrine"] == 625
+    assert found["dopamine"] == 28
+    assert found["epinephrine"] == 36
     assert abs(found["norepinephrine"] - 947) <= 10  # where two run at once, a third stretch has the sum of their rates
