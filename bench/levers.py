@@ -104,9 +104,9 @@ def attempt(name: str, world: TumorWorld) -> dict[str, Any]:
     began = time.process_time()
     model = cp.BNCDE(max(HORIZONS), **LEVERS[name]).fit(train, validation, progress=False)
     seconds = time.process_time() - began  # of processors: other work, or other fits, may go on beside it
-    drawn = model.predict(asked.today, asked.plan, horizons=HORIZONS, draws=100, progress=False).sample(DRAWS)
-    lower, upper = np.quantile(drawn, [0.025, 0.975], axis=0)
-    crps = crps_draws(asked.outcome, drawn)
+    prediction = model.predict(asked.today, asked.plan, horizons=HORIZONS, draws=100, progress=False)
+    lower, upper = prediction.interval(0.95)
+    crps = crps_draws(asked.outcome, prediction.sample(DRAWS))
     row: dict[str, Any] = {
         "lever": name,
         "world": world.name,
@@ -137,9 +137,10 @@ def limit(world: TumorWorld) -> dict[str, Any]:
     def make() -> dict[str, Any]:
         asked = Asked(world)
         oracle = cp.Oracle(asked.study.truth.settings, workers=os.cpu_count() or 1).fit(asked.today)
-        drawn = oracle.predict(asked.today, asked.plan, horizons=HORIZONS, draws=DRAWS, progress=False).sample(DRAWS)
-        lower, upper = np.quantile(drawn, [0.025, 0.975], axis=0)
-        made = {"crps": crps_draws(asked.outcome, drawn), "width": np.median(upper - lower, axis=0)}
+        prediction = oracle.predict(asked.today, asked.plan, horizons=HORIZONS, draws=DRAWS, progress=False)
+        lower, upper = prediction.interval(0.95)
+        crps = crps_draws(asked.outcome, prediction.sample(DRAWS))
+        made = {"crps": crps, "width": np.median(upper - lower, axis=0)}
         for name, plans in COMPARED.items() if world == RANDOMISED else ():
             days = np.array(HORIZONS[1:])
             one, other = (oracle_draws(oracle, asked.today[:EFFECTS], own, days, ORACLE_DRAWS) for own in plans)

@@ -58,15 +58,14 @@ class Said:
             asked.history, asked.plan, horizons=horizons, draws=min(draws, model.draws_to_judge), progress=False
         )
         drawn = prediction.sample(draws)
-        tails = (1 - np.array(LEVELS)) / 2
-        ends = np.quantile(drawn, np.concatenate([tails, 1 - tails, [0.5]]), axis=0)
         law = prediction.laws[0]
+        ends = np.stack([prediction.interval(level) for level in LEVELS])
         outcomes = asked.outcomes[:, [world.horizons.index(horizon) for horizon in horizons]]
         return cls(
             mean=prediction.mean,
-            median=ends[-1],
-            lower=ends[: len(LEVELS)],
-            upper=ends[len(LEVELS) : -1],
+            median=prediction.median,
+            lower=ends[:, 0],
+            upper=ends[:, 1],
             crps=crps_draws(outcomes, drawn),
             std=drawn.std(axis=0),
             outcome_std=np.sqrt(law.outcome_variance),
@@ -154,7 +153,8 @@ def judged_oracle(world: World, scale: Scale, folder: Path, *, workers: int, bel
             return vars(Said.of(model, asked, world, world.horizons, scale.oracle_draws))
 
         belief = "" if believes in (None, noise_std) else f".believes-{believes:g}"
-        name = f"oracle.{world.kept_as}.{protocol.replace(' ', '-')}.{noise_std:g}{belief}.npz"
+        patients = f"{world.test_seed}-{len(found.asked(protocol, noise_std).outcomes)}"
+        name = f"oracle.{world.kept_as}.{patients}.{protocol.replace(' ', '-')}.{noise_std:g}{belief}.npz"
         return Said(**made_once(folder / name, make))
 
     found = Judged(world, scale, world.horizons, ask)

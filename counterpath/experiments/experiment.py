@@ -25,7 +25,9 @@ class Aim:
         lowest: At least.
         highest: At most.
         than: Instead of numbers: not above the same figure of this model; none: see `lowest` and `highest`.
+        grows: The other's figure divided by ours should instead grow with the horizon.
         whose: `paper` for its claims, `ours` for what we set out to reach.
+        why: Where it does not hold everywhere: the reason, as far as it was tested.
     """
 
     text: str
@@ -34,7 +36,9 @@ class Aim:
     lowest: float | None = None
     highest: float | None = None
     than: str | None = None
+    grows: bool = False
     whose: Literal["paper", "ours"] = "ours"
+    why: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from counterpath.estimators import DeepEnsemble, Estimator, LastValue, load
+from counterpath.estimators import DeepEnsemble, Estimator, load
 from counterpath.estimators.joint_fit import fit_members
 from counterpath.estimators.neural import NeuralEstimator
 from counterpath.experiments.recipes import Recipe
@@ -46,16 +46,17 @@ def fit_seeds(
     if neural:
         of_run = folder / f"{name}.{'-'.join(map(str, missing))}.checkpoint"
         fit_members(neural, trains, validations, progress=progress, checkpoint=of_run)
+        for seed, model in made.items():
+            model.save(files[seed])
         of_run.unlink(missing_ok=True)
     else:
-        for model, train, validation in zip(made.values(), trains, validations, strict=True):
+        for (seed, model), train, validation in zip(made.items(), trains, validations, strict=True):
             if isinstance(model, DeepEnsemble):
-                model.fit(train, validation, progress=progress)
+                model.fit(train, validation, progress=progress, checkpoint=folder / f"{name}.{seed}.checkpoint")
+                model.save(files[seed])
+                (folder / f"{name}.{seed}.checkpoint").unlink(missing_ok=True)
             else:
-                model.fit(train, validation)
-    for seed, model in made.items():
-        if not isinstance(model, LastValue):  # quicker to fit than to read
-            model.save(files[seed])
+                model.fit(train, validation)  # quicker than to read a file
     return made | {seed: load(files[seed]) for seed in seeds if seed not in made}
 
 

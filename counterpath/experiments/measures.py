@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from counterpath.experiments.answers import LEVELS, SMALLEST_CM3, Judged
-from counterpath.experiments.world import USUAL_NOISE
+from counterpath.experiments.world import USUAL_NOISE, followed_through_noise
 from counterpath.metrics import absolute_error, covered, deferral_curve, paired_ratio, squared_error
 
 # Of the oracle that knows another noise than the patients have.
@@ -88,25 +89,37 @@ def closeness(judged: Judged, horizon: float) -> Found:
 
 
 def point_error(judged: Judged, horizon: float) -> Found:
-    """Errors of the median while the test patients' noise grows."""
+    """Errors of the median while the test patients' noise grows: of all of them first, then of the same ones."""
     scale, at = judged.world.usual_size(judged.scale), judged.horizons.index(horizon)
-    curves: dict[str, list[float]] = {"mean squared error": [], "median squared error": [], "median absolute error": []}
-    for noise_std in judged.scale.noises:
-        outcome, said = judged.outcomes("factual", noise_std)[:, at] / scale, judged.said("factual", noise_std)
-        squared, absolute = (error(outcome, said.median[:, at] / scale) for error in (squared_error, absolute_error))
-        curves["mean squared error"].append(float(squared.mean()))
-        curves["median squared error"].append(float(np.median(squared)))
-        curves["median absolute error"].append(float(np.median(absolute)))
-    noises = judged.scale.noises
-    figures = {f"{name} at noise {noises[i]:g}": values[i] for name, values in curves.items() for i in (0, -1)}
+    outcome, median = judged.outcomes()[:, at] / scale, judged.said().median[:, at] / scale
+    figures = {f"{name} at noise {USUAL_NOISE:g}": value for name, value in _errors(outcome, median).items()}
     if judged.oracle is not None:
-        best = squared_error(
-            judged.outcomes()[:, at] / scale,
-            judged.oracle.said().median[:, judged.oracle.horizons.index(horizon)] / scale,
+        best = judged.oracle.said().median[:, judged.oracle.horizons.index(horizon)] / scale
+        ratio = squared_error(outcome, median).mean() / squared_error(outcome, best).mean()
+        figures["mean squared error ÷ oracle"] = float(ratio)
+    curves: dict[str, list[float]] = defaultdict(list)
+    for noise_std in judged.scale.noises:
+        own = (
+            judged.outcomes("factual", noise_std)[:, at] / scale,
+            judged.said("factual", noise_std).median[:, at] / scale,
         )
-        own = squared_error(judged.outcomes()[:, at] / scale, judged.said().median[:, at] / scale)
-        figures["mean squared error ÷ oracle"] = float(own.mean() / best.mean())
-    return Found(figures, curves)
+        if noise_std == USUAL_NOISE:
+            same = followed_through_noise(len(outcome), judged.scale)
+            own = outcome[same], median[same]
+        for name, value in _errors(*own).items():
+            curves[name].append(value)
+    most = judged.scale.noises[-1]
+    figures |= {f"{name} at noise {most:g}": values[-1] for name, values in curves.items()}
+    return Found(figures, dict(curves))
+
+
+def _errors(outcome: np.ndarray, median: np.ndarray) -> dict[str, float]:
+    squared, absolute = squared_error(outcome, median), absolute_error(outcome, median)
+    return {
+        "mean squared error": float(squared.mean()),
+        "median squared error": float(np.median(squared)),
+        "median absolute error": float(np.median(absolute)),
+    }
 
 
 def deferral(judged: Judged, horizon: float) -> Found:
@@ -138,6 +151,8 @@ def deferral(judged: Judged, horizon: float) -> Found:
             continue
         if _ranks_anybody(by_volume):
             put("by volume", about, error, by_volume)
+            # Who would be withheld by a ranking that knows nothing but the size of the forecast.
+            put("by size alone", about, error, np.hypot(first.mean[:, at], second.mean[:, at]))
         if _ranks_anybody(by_scale):
             ratio = _log_ratio(first.median[:, at], second.median[:, at])
             put("by the model's scale", about, error, by_scale)
@@ -155,7 +170,7 @@ def _log_ratio(volume: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def outcome_uncertainty(judged: Judged, horizon: float) -> Found:
-    """Rank correlation of the predicted standard deviation and the error that was made."""
+    """Rank correlation of the predicted standard deviation, and of the part no data would lower, with the error."""
     figures = _ranks(judged, horizon)
     if judged.oracle is not None:
         figures |= {f"{name} − oracle": figures[name] - best for name, best in _ranks(judged.oracle, horizon).items()}
@@ -168,11 +183,13 @@ def _ranks(judged: Judged, horizon: float) -> dict[str, float]:
     relative = np.abs(_log_ratio(outcome, median))
     pairs = {
         "Spearman, volume": (said.std[:, at], absolute_error(outcome, median)),
+        "Spearman, outcome uncertainty alone": (said.outcome_std[:, at], absolute_error(outcome, median)),
         "Spearman, relative": (said.relative_std[:, at], relative),
     }
     return {
         name: rank_correlation(unsure, error) if np.ptp(unsure) > 0 and np.ptp(error) > 0 else 0.0
         for name, (unsure, error) in pairs.items()
+        if not np.isnan(unsure).any()  # draws that mix noise and ignorance have no outcome uncertainty alone
     }
 
 

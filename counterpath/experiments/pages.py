@@ -24,6 +24,10 @@ from counterpath.figures.experiments import Row, draw_curves
 FOOLED = f"{ORACLE}{BELIEVING}"
 FEW = 200  # patients who are asked about
 SHARES = ("holds", "of effects")  # figures that are shown as percentages
+ONCE = {  # how it was measured before it was mended, by what a record lacks
+    "interval_ends": "Some figures ({}) are of intervals whose ends are quantiles of the draws; these hold 0.2 points "
+    "too few. And where the noise is not the usual one, they are of other patients.",
+}
 
 
 def write_pages(folder: Path, scale: Scale) -> list[Path]:
@@ -52,7 +56,7 @@ def page_of(experiment: Experiment, cells: Sequence[Cell], scale: Scale, picture
     parts = [f"# {experiment.title}\n\n{experiment.question}\n\n{_setting(cells, scale)}\n"]
     verdicts = _verdicts(experiment, cells, scale)
     if verdicts:
-        parts.append(f"\n## What came out\n\n{_verdict_table(verdicts, experiment.unit)}")
+        parts.append(f"\n## What came out\n\n{_verdict_table(verdicts, experiment.unit)}{_reasons(verdicts)}")
     for picture in pictures:
         parts.append(f"\n![{experiment.title}]({picture})\n")
     for world in experiment.worlds:
@@ -101,7 +105,12 @@ def _origins(cells: Sequence[Cell]) -> str:
         patients = f", test patients of seed {record['test_seed']:,}" if "test_seed" in record else ""
         about = f"{machine}, commit `{commit}`{patients}: `{record['command']}`"
         by_origin[commit, about].add(f"{cell.model} in {cell.world}")
-    return "".join(f"- {', '.join(sorted(whose))}: {about}\n" for (_, about), whose in sorted(by_origin.items()))
+    found = "".join(f"- {', '.join(sorted(whose))}: {about}\n" for (_, about), whose in sorted(by_origin.items()))
+    for mark, caution in ONCE.items():
+        older = sorted({f"`{cell.record['commit'][:10]}`" for cell in cells if mark not in cell.record})
+        if older:
+            found += f"\n{caution.format('commits ' + ', '.join(older))}\n"
+    return found
 
 
 def _verdicts(experiment: Experiment, cells: Sequence[Cell], scale: Scale) -> list[tuple[World, Verdict]]:
@@ -113,21 +122,31 @@ def _verdicts(experiment: Experiment, cells: Sequence[Cell], scale: Scale) -> li
     ]
 
 
-def _values(cells: Sequence[Cell], world: World, figure: str) -> dict[tuple[str, float], list[float]]:
-    found: dict[tuple[str, float], list[float]] = defaultdict(list)
+def _values(cells: Sequence[Cell], world: World, figure: str) -> dict[tuple[str, float], dict[int, float]]:
+    """By model and horizon, of each seed."""
+    found: dict[tuple[str, float], dict[int, float]] = defaultdict(dict)
     for cell in cells:
         if cell.world == world.name and figure in cell.figures:
-            found[cell.model, cell.horizon].append(cell.figures[figure])
+            found[cell.model, cell.horizon][cell.seed] = cell.figures[figure]
     return found
 
 
 def _verdict_table(verdicts: Sequence[tuple[World, Verdict]], unit: str) -> str:
-    lines = [f"| claim or aim | of | world | verdict | mean over seeds, by {unit}s ahead |", "|---|---|---|---|---|"]
+    lines = [
+        f"| claim or aim | of | world | verdict | mean ± std over seeds, by {unit}s ahead |",
+        "|---|---|---|---|---|",
+    ]
     lines += [
         f"| {verdict.aim.text} | {_whose(verdict.aim)} | {world.name} | **{verdict.word}** | {verdict.found} |"
         for world, verdict in verdicts
     ]
     return "\n".join(lines) + "\n"
+
+
+def _reasons(verdicts: Sequence[tuple[World, Verdict]]) -> str:
+    """Why aims do not hold everywhere, where that was looked into."""
+    reasons = {verdict.aim: verdict.aim.why for _, verdict in verdicts if verdict.is_missed and verdict.aim.why}
+    return "".join(f"\nWhy not “{aim.text}” ({aim.model}): {why}\n" for aim, why in reasons.items())
 
 
 def _whose(aim: Aim) -> str:
@@ -145,7 +164,7 @@ def _table(experiment: Experiment, cells: Sequence[Cell], scale: Scale, world: W
     heads = [f"{horizon:g} {world.unit}{'s' if horizon > 1 else ''}" for horizon in horizons]
     lines = [f"| model | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
     for model in models:
-        entries = [_entry(figure, values.get((model, horizon), [])) for horizon in horizons]
+        entries = [_entry(figure, [*values.get((model, horizon), {}).values()]) for horizon in horizons]
         lines.append(f"| {model} | {' | '.join(entries)} |")
     return "\n".join(lines) + "\n"
 

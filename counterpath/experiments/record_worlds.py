@@ -18,7 +18,7 @@ from counterpath.cohort.findings import counted
 from counterpath.estimators import Estimator
 from counterpath.estimators.semi_synthetic_oracle import SemiSyntheticOracle
 from counterpath.experiments.scales import Scale
-from counterpath.experiments.world import USUAL_NOISE, Asked, World
+from counterpath.experiments.world import USUAL_NOISE, Asked, World, followed_through_noise
 from counterpath.importers import read_mimic_extract
 from counterpath.simulators import SemiSynthetic, simulate_semi_synthetic
 from counterpath.simulators.semi_synthetic import DRIVERS as DRIVEN_BY
@@ -141,6 +141,8 @@ class RealWorld(RecordWorld):
 class SemiSyntheticWorld(RecordWorld):
     """Real covariates, simulated treatments and outcomes; asked about the next hour under either choice."""
 
+    test_seed: ClassVar[int] = STUDY_SEED
+
     @property
     def everybody(self) -> Cohort:
         """With the usual noise."""
@@ -246,8 +248,8 @@ def simulated_next_hours(world: SemiSyntheticWorld, scale: Scale, protocol: str,
     cohort = study.cohort[world.parts[1].patients]
     hours = np.rint(cohort.follow_up_end).astype(np.int64) - FIRST_CUT
     whose, place = last_ones(hours, scale.test)
-    if noise_std != USUAL_NOISE:  # every so many, so that they are as early and as late
-        some = np.linspace(0, len(whose) - 1, min(scale.noise_patients, len(whose))).astype(np.int64)
+    if noise_std != USUAL_NOISE:
+        some = followed_through_noise(len(whose), scale)
         whose, place = whose[some], place[some]
     at = FIRST_CUT + place - (np.cumsum(hours) - hours)[whose]
     every = named_by_moment(cohort, whose, at)

@@ -199,7 +199,7 @@ class Reproduction:
         kept = finite(found)
         device = jax.devices()[0]
         record = provenance(self.command) | world.setting(self.scale)
-        record |= {"device": None if device.platform == "cpu" else device.device_kind}
+        record |= {"device": None if device.platform == "cpu" else device.device_kind, "interval_ends": "exact"}
         Cell(*place, self.scale.name, kept.figures, kept.curves, record).write(self.work / "cells")
 
 

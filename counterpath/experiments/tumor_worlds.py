@@ -11,7 +11,7 @@ import numpy as np
 from counterpath.cohort import Cohort, Plan
 from counterpath.estimators import Estimator, Oracle
 from counterpath.experiments.scales import Scale
-from counterpath.experiments.world import USUAL_NOISE, Asked, World
+from counterpath.experiments.world import USUAL_NOISE, Asked, World, followed_through_noise
 from counterpath.simulators import TumorSimulation, simulate_tumor_growth
 from counterpath.simulators.tumor_assignment import Assignment
 
@@ -38,6 +38,7 @@ class TumorWorld(World):
     observation_gamma: float = 1.0
     unit: ClassVar[str] = "day"
     horizons: ClassVar[tuple[float, ...]] = HORIZONS
+    test_seed: ClassVar[int] = TEST_SEED
 
     def simulate(self, patients: int, seed: int, noise_std: float = USUAL_NOISE) -> TumorSimulation:
         """Patients of this world."""
@@ -95,9 +96,9 @@ CONTINUOUS = TumorWorld("continuous", "randomised", continuous=True)
 
 @cache
 def factual(world: TumorWorld, scale: Scale, noise_std: float = USUAL_NOISE) -> Asked:
-    """As it was given; where the noise is not the usual one, the first patients only."""
-    patients = scale.test if noise_std == USUAL_NOISE else scale.noise_patients
-    return _as_given(world.simulate(patients, TEST_SEED, noise_std))
+    """As it was given; where the noise is not the usual one, of some of the same patients only."""
+    found = _as_given(world.simulate(scale.test, TEST_SEED, noise_std))
+    return found if noise_std == USUAL_NOISE else found.take(followed_through_noise(scale.test, scale))
 
 
 @cache

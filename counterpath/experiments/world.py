@@ -36,6 +36,18 @@ class Asked:
     seen: Bool[np.ndarray, "patients horizons"]
     persons: Int64[np.ndarray, " patients"] | None = None
 
+    def take(self, places: Int64[np.ndarray, " some"]) -> Asked:
+        """Fewer of them."""
+        persons = None if self.persons is None else self.persons[places]
+        return Asked(
+            self.study, self.history.take(places), self.plan, self.outcomes[places], self.seen[places], persons
+        )
+
+
+def followed_through_noise(number: int, scale: Scale) -> Int64[np.ndarray, " some"]:
+    """Which of so many test patients are asked about at every level of noise: every so many."""
+    return np.linspace(0, number - 1, min(scale.noise_patients, number)).astype(np.int64)
+
 
 class World(ABC):
     """Patients to learn from, and others to be asked about.
@@ -45,12 +57,14 @@ class World(ABC):
         unit: Of horizons.
         horizons: At which anybody may be asked.
         has_oracle: Whether somebody knows its simulator.
+        test_seed: Of those who are asked about, where they are simulated.
     """
 
     name: str
     unit: ClassVar[str]
     horizons: ClassVar[tuple[float, ...]]
     has_oracle: ClassVar[bool] = True
+    test_seed: ClassVar[int] = 0
 
     @property
     def kept_as(self) -> str:

@@ -16,6 +16,7 @@ MODELS = {
     "LastValue": lambda: LastValue(max_horizon=5.0),
     "Oracle": lambda: Oracle(TumorSettings(), max_horizon=5.0, enough=50.0),
     "BNCDE": lambda: BNCDE(max_horizon=5.0, **SMALL),
+    "TECDE": lambda: TECDE(max_horizon=5.0, **SMALL),
     "TECDE with noise": lambda: TECDE(max_horizon=5.0, outcome_noise=True, **SMALL),
     "DeepEnsemble": lambda: DeepEnsemble(TECDE(max_horizon=5.0, outcome_noise=True, **SMALL), members=2),
 }

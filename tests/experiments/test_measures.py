@@ -9,7 +9,8 @@ from counterpath.experiments import measures
 from counterpath.experiments.answers import LEVELS, SMALLEST_CM3, Judged, Said, judged_oracle
 from counterpath.experiments.runtime import figures_of
 from counterpath.experiments.scales import SCALES
-from counterpath.experiments.tumor_worlds import ARMS, HORIZONS, RANDOMISED, branching, factual, other_arm
+from counterpath.experiments.tumor_worlds import ARMS, HORIZONS, RANDOMISED, TEST_SEED, branching, factual, other_arm
+from counterpath.experiments.world import followed_through_noise
 
 SMOKE = SCALES["smoke"]
 
@@ -76,6 +77,36 @@ def test_errors_are_of_the_median_in_units_of_the_usual_volume(oracle):
     assert len(found.curves["mean squared error"]) == len(SMOKE.noises)
 
 
+def test_noise_grows_for_the_same_patients():
+    few = replace(SMOKE, noise_patients=5)
+    usual, noisy = factual(ARMS, few), factual(ARMS, few, 0.1)
+    assert noisy.outcomes.shape == (5, len(HORIZONS))
+    first = [asked.history.records.values[asked.history.records.times == 0.0, 0] for asked in (usual, noisy)]
+    some = followed_through_noise(SMOKE.test, few)
+    np.testing.assert_array_equal(first[1], first[0][some])
+    assert usual.history.patients.gather(some).equals(noisy.history.patients)
+
+
+def test_ends_of_intervals_hold_as_often_as_they_say(oracle):
+    """Those of the oracle are order statistics of its draws; quantiles between them would hold too few."""
+    asked = factual(ARMS, SMOKE)
+    model = ARMS.oracle(SMOKE, asked, believes=None, workers=2)
+    prediction = model.predict(asked.history, asked.plan, horizons=HORIZONS, draws=60)
+    lower, upper = prediction.interval(LEVELS[0])
+    np.testing.assert_array_equal(oracle.said().lower[0], lower)
+    np.testing.assert_array_equal(oracle.said().upper[0], upper)
+
+
+def test_outcome_uncertainty_alone_is_that_of_models_that_have_one(oracle):
+    name = "Spearman, outcome uncertainty alone"
+    assert name not in measures.outcome_uncertainty(oracle, 1.0).figures  # its draws mix noise and ignorance
+    error = np.abs(oracle.outcomes() - oracle.said().median)
+    knows = measures.outcome_uncertainty(told(oracle, outcome_std=error), 1.0).figures
+    assert knows[name] == pytest.approx(1.0)
+    none = measures.outcome_uncertainty(told(oracle, outcome_std=np.zeros_like(error)), 1.0).figures
+    assert none[name] == 0.0
+
+
 def test_an_uncertainty_that_knows_the_error_has_a_small_area(oracle):
     """Errors of the effect are put into the uncertainty itself."""
     at, horizon = HORIZONS.index(3.0), 3.0
@@ -85,6 +116,7 @@ def test_an_uncertainty_that_knows_the_error_has_a_small_area(oracle):
     asked = (knows, knows.max() - knows)
     good, bad = (measures.deferral(told(oracle, model_std=own), horizon).figures for own in asked)
     assert good["area by volume"] < 1.0 < bad["area by volume"]
+    assert good["area by size alone"] == bad["area by size alone"]  # whatever the model thinks that it knows
     assert "area by the model's scale" not in good  # the oracle has no scale of its own
 
 
@@ -120,7 +152,7 @@ def test_protocols_branch_where_they_say():
 
 def test_the_oracles_answers_are_kept(oracle, folder):
     said = oracle.said()
-    assert (folder / "oracle.arms.factual.0.01.npz").exists()
+    assert (folder / f"oracle.arms.{TEST_SEED}-{SMOKE.test}.factual.0.01.npz").exists()
     again = judged_oracle(ARMS, SMOKE, folder, workers=2).said()
     for field in fields(Said):
         np.testing.assert_array_equal(getattr(said, field.name), getattr(again, field.name))

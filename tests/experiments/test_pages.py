@@ -14,6 +14,7 @@ from counterpath.experiments.scales import SCALES
 
 LAPTOP = SCALES["laptop"]
 RECORD = {"command": "counterpath reproduce", "commit": "0123456789abcdef", "processor": "a processor", "device": None}
+RECORD |= {"interval_ends": "exact"}
 COMMITTED = Path(__file__).parents[2] / "docs" / "results"
 
 
@@ -37,12 +38,27 @@ def test_a_page_has_means_spreads_verdicts_and_what_is_missing(folder):
     text = page.read_text()
     assert "| BNCDE | 95.5 ± 0.7% | – | – |" in text
     assert "| TECDE | 60.5 ± 0.7% | – | – |" in text
-    assert "| 95% intervals hold 94 to 96% | ours, of BNCDE | arms | **holds where measured** | 0.955 at 1 |" in text
+    assert (
+        "| 95% intervals hold 94 to 96% | ours, of BNCDE | arms | **holds where measured** | 0.955 ± 0.007 at 1 |"
+        in text
+    )
     assert "TECDE in arms: 1 seed at Δ = 1, Δ = 2, Δ = 3" in text
     assert "LastValue in arms: Δ = 1, Δ = 2, Δ = 3" in text
     assert "![Do intervals hold what they say?](faithfulness.svg)" in text
     assert "Not run yet: sharpness, point-error" in index.read_text()
     assert {path.suffix for path in folder.glob("faithfulness.*")} == {".json", ".md", ".png", ".svg"}
+
+
+def test_a_reason_is_given_where_an_aim_is_missed_and_nowhere_else(folder, monkeypatch):
+    experiment = EXPERIMENTS["faithfulness"]
+    aims = tuple(replace(aim, why=f"Because of {aim.figure}.") for aim in experiment.aims)
+    monkeypatch.setitem(EXPERIMENTS, "faithfulness", replace(experiment, aims=aims))
+    for cell in cells(**{"95% holds": 0.955, "99% holds": 0.9}):
+        cell.write(folder / "work" / "cells")
+    _, page = write_pages(folder, LAPTOP)
+    text = page.read_text()
+    assert "Why not “99% intervals hold 98 to 100%” (BNCDE): Because of 99% holds." in text
+    assert "Because of 95% holds." not in text
 
 
 def test_pages_are_the_same_from_the_gathered_file_alone(folder, tmp_path):
@@ -66,6 +82,14 @@ def test_a_page_says_which_figures_are_of_which_state_of_the_program(folder):
         "- BNCDE in arms, TECDE in arms: a processor, commit `0123456789`: `counterpath reproduce`\n"
         "- LastValue in arms: a processor, commit `fedcba9876`, test patients of seed 81,000: `counterpath reproduce`\n"
     )
+
+
+def test_a_page_says_what_was_measured_otherwise_once(folder):
+    for cell in cells("LastValue", **{"95% holds": 0.7}):
+        older = {name: value for name, value in RECORD.items() if name != "interval_ends"}
+        replace(cell, record=older | {"commit": "fedcba9876543210"}).write(folder / "work" / "cells")
+    _, page = write_pages(folder, LAPTOP)
+    assert "Some figures (commits `fedcba9876`) are of intervals" in page.read_text()
 
 
 def test_an_experiment_with_fewer_seeds_lacks_none_of_the_others(tmp_path):

@@ -29,7 +29,14 @@ def test_shares_near_one_are_set_apart_and_stay_in_view(tmp_path):
     assert axes.get_ylim()[0] < 0.2
     assert axes.get_ylim()[1] == 0.999
     labels = [text.get_text() for text in axes.get_yticklabels()]
-    assert labels == ["0.2", "0.5", "0.8", "0.9", "0.95", "0.97", "0.98", "0.99", "0.999"]
+    assert labels == ["0.2", "0.5", "0.8", "0.9", "0.95", "0.99", "0.999"]  # nothing between, which would overlap
+
+
+def test_an_axis_of_shares_near_one_has_room_for_more_of_them(tmp_path):
+    row = Row("inside", "level", (0.95, 0.99), "logit", "diagonal", {("A", "Δ = 1"): [[0.93, 0.99]]})
+    figure = draw_curves([row], ["Δ = 1"], ["A"], [], title="Inside?", paths=[tmp_path / "figure.png"])
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == ["0.95", "0.97", "0.98", "0.99", "0.999"]
 
 
 def test_a_published_configuration_is_dashed_in_the_colour_of_its_model(tmp_path):
