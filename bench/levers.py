@@ -91,8 +91,17 @@ def attempts(work: list[tuple[str, TumorWorld]], at_once: int) -> Iterator[dict[
     if at_once == 1:
         yield from (attempt(*one) for one in work)
         return
-    with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn")) as pool:
+    apart = multiprocessing.get_context("spawn")
+    cores, shares = sorted(os.sched_getaffinity(0)), apart.Queue()
+    for place in range(at_once):
+        shares.put(cores[place::at_once] or cores)
+    with ProcessPoolExecutor(at_once, apart, initializer=_keep_to_own_cores, initargs=(shares,)) as pool:
         yield from pool.map(attempt, *zip(*work, strict=True))
+
+
+def _keep_to_own_cores(shares: Any) -> None:
+    """Of a process, before it computes: several that want all cores wait for each other."""
+    os.sched_setaffinity(0, shares.get())
 
 
 def attempt(name: str, world: TumorWorld) -> dict[str, Any]:
