@@ -18,7 +18,7 @@ from counterpath.predictive.points import Points
 FEWEST = 39  # outcomes in a bin: with fewer, the ends of a 95% interval lie beyond all of them
 MOST_KEPT = 999  # levels of a bin
 
-SMALLEST = 1e-9  # level of a quantile that is still a number
+SMALLEST = 1e-9  # level of a quantile that is still a number; slopes between smaller ones may overflow
 
 Level = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -61,7 +61,7 @@ class LevelMap(Strict):
         levels = np.broadcast_to(level, elapsed.shape)
         result = np.empty(elapsed.shape)
         for number, own in enumerate(self.levels):
-            held = np.concatenate([[0.0], own, [1.0]])
+            held = np.concatenate([[0.0], np.where(np.less(own, SMALLEST), 0.0, own), [1.0]])
             spaced = np.linspace(0.0, 1.0, len(held))
             mine = which == number
             result[mine] = read(held, spaced, levels[mine])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from crepes import ConformalPredictiveSystem
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy.stats import norm
@@ -92,6 +92,7 @@ def test_a_forecaster_who_is_too_narrow_is_asked_for_wider_levels():
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0, 1))
+@example([2e-311], 0.25)  # somebody forty standard deviations off
 def test_there_is_a_way_back(levels, asked):
     """Wherever the map has a slope."""
     made = LevelMap(edges=(), levels=(tuple(sorted(levels)),), patients=(len(levels),))
