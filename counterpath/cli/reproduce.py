@@ -33,6 +33,7 @@ def reproduce(
         ),
     ] = None,
     to: Annotated[Path | None, typer.Option(help="Folder of the results. Default: reproduced/SCALE.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Measure anew what is there; fits are kept.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -72,6 +73,7 @@ def reproduce(
             horizons=days,
             data=data,
             folder=folder,
+            again=again,
             command=shlex.join(command),
             say=voice.say,
             progress=voice.shows_progress,

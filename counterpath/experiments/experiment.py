@@ -27,7 +27,7 @@ class Aim:
         than: Instead of numbers: not above the same figure of this model; none: see `lowest` and `highest`.
         grows: The other's figure divided by ours should instead grow with the horizon.
         whose: `paper` for its claims, `ours` for what we set out to reach.
-        why: Where it does not hold everywhere: the reason, as far as it was tested.
+        why: Where it does not simply hold: the reason, as far as it was tested.
     """
 
     text: str
@@ -52,6 +52,7 @@ class Curve:
         at: Values there; `noises`, `depths` or `draws` for those of the scale.
         scale: Of the vertical axis.
         reference: Drawn as a dashed line: `diagonal`, or a height.
+        lowest: Where the vertical axis begins; none: below everybody.
     """
 
     name: str
@@ -60,6 +61,26 @@ class Curve:
     at: tuple[float, ...] | Literal["noises", "depths", "draws"]
     scale: AxisScale = "linear"
     reference: Literal["diagonal"] | float | None = None
+    lowest: float | None = None
+
+
+@dataclass(frozen=True)
+class Course:
+    """A figure that is drawn over the horizon.
+
+    Attributes:
+        name: Of the figure.
+        label: Of the vertical axis.
+        scale: Of the vertical axis.
+        reference: Height of a dashed line.
+        lowest: Where the vertical axis begins; none: below everybody.
+    """
+
+    name: str
+    label: str
+    scale: AxisScale = "linear"
+    reference: float | None = None
+    lowest: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +97,9 @@ class Experiment:
         measures: What is measured.
         shown: Figures that the page tabulates.
         curves: That it draws.
+        courses: That it draws, where there are several horizons.
         aims: What should come out.
+        follows: The experiment that asks the same at shorter horizons, for what should grow with the horizon.
         at_most: So many training seeds, where the paper has fewer than elsewhere.
     """
 
@@ -89,7 +112,9 @@ class Experiment:
     measures: tuple[Measure, ...]
     shown: tuple[str, ...]
     curves: tuple[Curve, ...] = ()
+    courses: tuple[Course, ...] = ()
     aims: tuple[Aim, ...] = ()
+    follows: str | None = None
     at_most: int | None = None
 
     @property

@@ -110,6 +110,8 @@ def point_error(judged: Judged, horizon: float) -> Found:
             curves[name].append(value)
     most = judged.scale.noises[-1]
     figures |= {f"{name} at noise {most:g}": values[-1] for name, values in curves.items()}
+    noisy = judged.outcomes("factual", most)[:, at], judged.said("factual", most).mean[:, at]
+    figures[f"mean squared error of the mean at noise {most:g}"] = float(squared_error(*noisy).mean() / scale**2)
     return Found(figures, dict(curves))
 
 
@@ -153,6 +155,9 @@ def deferral(judged: Judged, horizon: float) -> Found:
             put("by volume", about, error, by_volume)
             # Who would be withheld by a ranking that knows nothing but the size of the forecast.
             put("by size alone", about, error, np.hypot(first.mean[:, at], second.mean[:, at]))
+            figures[f"area by volume − by size alone{about}"] = (
+                figures[f"area by volume{about}"] - figures[f"area by size alone{about}"]
+            )
         if _ranks_anybody(by_scale):
             ratio = _log_ratio(first.median[:, at], second.median[:, at])
             put("by the model's scale", about, error, by_scale)

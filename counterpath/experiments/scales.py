@@ -30,6 +30,7 @@ class Scale:
         depths: Numbers of layers whose time is measured.
         draws: Numbers of draws whose time is measured.
         caution: What its figures do not say.
+        presets: Which sizes the names in tables stand for.
         only_runs: Whether programs are compiled quickly, not well.
         of_records: Whether it is for experiments on a user's records alone.
     """
@@ -50,6 +51,7 @@ class Scale:
     depths: tuple[int, ...] = (1, 2, 3, 4, 5)
     draws: tuple[int, ...] = (1, 10, 30, 100)
     caution: str = ""
+    presets: str = ""
     only_runs: bool = False
     of_records: bool = False
 
@@ -83,6 +85,7 @@ SCALES = {
             seeds=(0, 1, 2, 3, 4),
             bncde={"large": True},
             tecde=_AS_LARGE,
+            presets="`BNCDE` is `BNCDE.large()` here; `TECDE` and the members of the ensemble have its size and steps.",
         ),
         Scale(
             "laptop",
@@ -95,6 +98,7 @@ SCALES = {
             noises=(0.01, 0.04, 0.07, 0.10),
             members=3,
             paper={"epochs": 60},
+            presets="`BNCDE` and `TECDE` have their defaults here.",
             depths=(1, 2, 3),
             draws=(1, 10, 30),
         ),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
+from scipy.stats import t as student_t
 
 from counterpath.experiments.experiment import Aim
+from counterpath.experiments.stated import stated
 
 # By model and horizon: the figure of each seed.
 Values = Mapping[tuple[str, float], Mapping[int, float]]
-CHANCE = 2.0  # standard errors: a difference over seeds that is smaller may be chance
+LEVEL = 0.95  # of the interval of a mean over seeds: what it holds may be chance
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Verdict:
 
     Attributes:
         aim: What should be.
-        word: `holds`, `holds partly`, `does not hold`, `within chance` or `not measured`.
+        word: `holds`, `holds partly`, `does not hold`, `within chance` or `not measured`; the first and the third
+            also with `, partly within chance`.
         found: The figures that it rests on, in words.
     """
 
@@ -30,9 +32,9 @@ class Verdict:
     found: str
 
     @property
-    def is_missed(self) -> bool:
-        """Whether it fails at some horizon."""
-        return self.word in ("holds partly", "does not hold")
+    def is_open(self) -> bool:
+        """Whether it does not simply hold, though it was measured."""
+        return self.word not in ("holds", "holds where measured", "not measured")
 
 
 def judge(aim: Aim, values: Values, horizons: Sequence[float]) -> Verdict:
@@ -44,60 +46,78 @@ def judge(aim: Aim, values: Values, horizons: Sequence[float]) -> Verdict:
         horizons: At which it should hold.
     """
     if aim.grows:
-        return _judge_growth(aim, values, horizons)
+        return _judge_growth(aim, values)
     met: list[bool | None] = []
     said = []
     for horizon in horizons:
         own, other = (values.get((model, horizon), {}) for model in (aim.model, aim.than or ""))
         if not own or (aim.than is not None and not other):
             continue
-        mean = _mean(own)
         if aim.than is None:
-            met.append((aim.lowest is None or mean >= aim.lowest) and (aim.highest is None or mean <= aim.highest))
-            said.append(f"{_with_spread(own)} at {horizon:g}")
+            met.append(_is_between(list(own.values()), aim.lowest, aim.highest))
+            said.append(f"{stated(list(own.values()))} at {horizon:g}")
         else:
-            met.append(None if _may_be_chance(own, other) else mean <= _mean(other))
-            said.append(f"{_with_spread(own)} beside {_with_spread(other)} at {horizon:g}")
+            met.append(_is_less(own, other))
+            said.append(f"{stated(list(own.values()))} beside {stated(list(other.values()))} at {horizon:g}")
     if not met:
         return Verdict(aim, "not measured", "")
-    word = _word(met)
-    if len(met) < len(horizons) and word == "holds":
-        word = "holds where measured"
-    return Verdict(aim, word, "; ".join(said))
+    return Verdict(aim, _word(met) + (" where measured" if len(met) < len(horizons) else ""), "; ".join(said))
 
 
-def _judge_growth(aim: Aim, values: Values, horizons: Sequence[float]) -> Verdict:
-    """Whether the other's figure, divided by ours, is larger at each longer horizon."""
-    found = []
-    for horizon in horizons:
-        own, other = (values.get((model, horizon), {}) for model in (aim.model, aim.than or ""))
-        if own and other:
-            found.append((horizon, _mean(other) / _mean(own)))
-    if len(found) < 2:
+def _judge_growth(aim: Aim, values: Values) -> Verdict:
+    """Whether the other's figure, divided by ours, grows with the horizon: by slopes on a log scale, seed by seed."""
+    own, other = (
+        {horizon: found for (model, horizon), found in sorted(values.items()) if model == name}
+        for name in (aim.model, aim.than)
+    )
+    both = [horizon for horizon in own if horizon in other]
+    seeds = set.intersection(*({*own[horizon]} & {*other[horizon]} for horizon in both)) if both else set()
+    if len(both) < 2 or not seeds:
         return Verdict(aim, "not measured", "")
-    met = [later > earlier for (_, earlier), (_, later) in pairwise(found)]
-    return Verdict(aim, _word(met), "; ".join(f"{ratio:.3g} times at {horizon:g}" for horizon, ratio in found))
+    ratios = np.array([[other[horizon][seed] / own[horizon][seed] for horizon in both] for seed in sorted(seeds)])
+    slopes = np.polyfit(both, np.log(ratios).T, 1)[0]
+    said = (f"{_mean(other[horizon]) / _mean(own[horizon]):.3g} times at {horizon:g}" for horizon in both)
+    return Verdict(aim, _word([_is_positive(slopes)]), "; ".join(said))
 
 
 def _word(met: Sequence[bool | None]) -> str:
     """Of all horizons; None where it may be chance."""
-    if set(met) == {None}:
+    known = {one for one in met if one is not None}
+    if not known:
         return "within chance"
-    return "holds" if all(met) else "holds partly" if any(met) else "does not hold"
+    if len(known) == 2:
+        return "holds partly"
+    return ("holds" if True in known else "does not hold") + (", partly within chance" if None in met else "")
 
 
-def _may_be_chance(own: Mapping[int, float], other: Mapping[int, float]) -> bool:
-    differences = [own[seed] - other[seed] for seed in own.keys() & other.keys()]
-    if len(differences) < 2:
-        return False  # nothing is known of chance
-    return bool(abs(np.mean(differences)) < CHANCE * np.std(differences, ddof=1) / np.sqrt(len(differences)))
+def _is_between(values: Sequence[float], lowest: float | None, highest: float | None) -> bool | None:
+    sides = [
+        _is_positive(distance)
+        for bound, distance in (
+            (lowest, np.subtract(values, lowest or 0.0)),
+            (highest, np.subtract(highest or 0.0, values)),
+        )
+        if bound is not None
+    ]
+    return False if False in sides else None if None in sides else True
+
+
+def _is_less(own: Mapping[int, float], other: Mapping[int, float]) -> bool | None:
+    shared = sorted(own.keys() & other.keys())
+    if not shared:
+        return _mean(own) <= _mean(other)  # a model without seeds of its own, such as the oracle
+    return _is_positive(np.array([other[seed] - own[seed] for seed in shared]))
+
+
+def _is_positive(values: np.ndarray) -> bool | None:
+    """Of their mean, or zero; None where that may be chance. Of a single value nothing is known of chance."""
+    number, mean = len(values), float(np.mean(values))
+    if number > 1:
+        half = student_t.ppf((1 + LEVEL) / 2, number - 1) * np.std(values, ddof=1) / np.sqrt(number)
+        if abs(mean) < half:
+            return None
+    return mean >= 0
 
 
 def _mean(values: Mapping[int, float]) -> float:
     return float(np.mean(list(values.values())))
-
-
-def _with_spread(values: Mapping[int, float]) -> str:
-    every = list(values.values())
-    spread = f" ± {np.std(every, ddof=1):.1g}" if len(every) > 1 else ""
-    return f"{np.mean(every):.4g}{spread}"

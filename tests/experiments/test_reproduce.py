@@ -17,7 +17,9 @@ TOGETHER = tuple(name for name in EXPERIMENTS if name not in (*APART, *ON_RECORD
 
 def test_where_the_paper_has_fewer_seeds_no_others_are_made(tmp_path):
     def seeds(name, asked):
-        own = Reproduction((EXPERIMENTS[name],), SCALES["paper"], asked, (), (), (), None, tmp_path, "", print, False)
+        own = Reproduction(
+            (EXPERIMENTS[name],), SCALES["paper"], asked, (), (), (), None, tmp_path, False, "", print, False
+        )
         return {place[-1] for place in own.wanted()}
 
     assert seeds("runtime", (0, 1, 2, 3, 4)) == {0, 1, 2}
@@ -72,6 +74,11 @@ def test_a_run_goes_on_where_it_was(tmp_path):
     reproduce(["sharpness"], **asked, say=said.append)
     assert said[0] == "1 of 3 cells to make."
     assert {path: path.read_bytes() for path in kept} == kept  # the fit was not made again
+    assert (tmp_path / "sharpness.json").read_bytes() == before
+    said.clear()
+    reproduce(["sharpness"], **asked, again=True, say=said.append)
+    assert said[0] == "3 of 3 cells to make."
+    assert {path: path.read_bytes() for path in kept} == kept
     assert (tmp_path / "sharpness.json").read_bytes() == before
 
 
