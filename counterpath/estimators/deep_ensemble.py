@@ -86,11 +86,11 @@ class DeepEnsemble(Estimator):
     def laws(
         self, history: Cohort, plan: Plan, horizons: np.ndarray, draws: int, seed: int
     ) -> Iterator[tuple[Law, ...]]:
-        """As many draws of each member, to one more or less."""
+        """As many draws of each member, to one more or less, and none with the random numbers of another."""
         shares = [draws // self.members + (i < draws % self.members) for i in range(self.members)]
         every = [
-            member.laws(history, plan, horizons, number, seed)
-            for member, number in zip(self.members_, shares, strict=True)
+            member.laws(history, plan, horizons, number, seed * MOST_NETWORKS + which)
+            for which, (member, number) in enumerate(zip(self.members_, shares, strict=True))
             if number
         ]
         for of_members in zip(*every, strict=True):

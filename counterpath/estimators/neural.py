@@ -29,7 +29,8 @@ COMPONENTS = 100  # draws of the weights behind a prediction
 MOVES = 16  # of the weights along a history: they change far more slowly than patients do
 MOST_NETWORKS = 1_000  # in a mixture or ensemble
 PATIENTS_AT_ONCE = 2_048  # of a prediction: their arrays are a few hundred megabytes
-DATA_SEED, NETWORK_SEED = 0, 1  # streams of one seed that do not meet, nor that of unsure starts
+DATA_SEED = 0  # a stream of a seed that meets neither that of scores, nor that of unsure starts
+NETWORK_SEED = 2**32 - 1  # likewise: no epoch, and no draw of a posterior, has this number
 
 Trainable = TypeVar("Trainable", bound="NeuralEstimator")
 

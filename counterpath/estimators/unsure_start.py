@@ -35,6 +35,7 @@ def with_unsure_start(
     numbers = np.random.default_rng([seed, PATIENT_SEED]).standard_normal((-(-draws // 2), *shape))
     # Both signs of each number, and one size for all draws, so that the mean over these does not move.
     numbers = np.stack([numbers, -numbers], axis=1).reshape(-1, *shape)[:draws]
+    numbers -= numbers.mean(axis=0)  # of an odd number, the last has no other sign
     moved = (numbers[:, None, None] * unsure).sum(axis=-1)
     left = np.sqrt(np.maximum(1 - (unsure**2).sum(axis=-1), LEAST_NOISE))
     shift, _ = noise.moments(std)

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from counterpath.models.head import Perceptron
 from counterpath.models.inputs import Visits
 
+DeviceAxis = tuple[str, ...]  # empty where one device has all
 LARGEST_WEIGHT = 10.0  # times the usual: an outcome that hardly anybody would have seen does not decide alone
 
 
@@ -59,16 +60,23 @@ class IntensityHead(eqx.Module):
         return jnp.sum((visits.came * visit + visits.exposure * none).mean(axis=0))
 
     def weights(
-        self, raw: Float[Array, "draws *places"], shares: Float[Array, "*places outcomes"]
+        self,
+        raw: Float[Array, "draws *places"],
+        shares: Float[Array, "*places outcomes"],
+        *,
+        draws_axis: DeviceAxis = (),
+        patients_axis: DeviceAxis = (),
     ) -> Float[Array, "*places 1"]:
         """What each outcome that was seen stands for: the inverse of its chance, with a mean of one over the shares.
 
         Args:
             raw: As the head gives it.
             shares: How much each outcome counts.
+            draws_axis: Of devices that have other draws.
+            patients_axis: Of devices that have other patients.
         """
         counts = shares.sum(axis=-1)
-        inverse = self.chance(self.usual[None]) / self.chance(raw)
+        inverse = self.chance(self.usual[None]) / jax.lax.pmean(self.chance(raw), draws_axis)
         held = jnp.where(counts > 0, jnp.clip(inverse, 1 / LARGEST_WEIGHT, LARGEST_WEIGHT), 0.0)
-        total = jnp.maximum(jnp.sum(held * counts), jnp.finfo(jnp.float32).tiny)
-        return jax.lax.stop_gradient(held * counts.sum() / total)[..., None]
+        weighted, plain = jax.lax.psum((jnp.sum(held * counts), counts.sum()), patients_axis)
+        return jax.lax.stop_gradient(held * plain / jnp.maximum(weighted, jnp.finfo(jnp.float32).tiny))[..., None]

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Key
 
 from counterpath.dynamics import Increments
 from counterpath.models.inputs import Inputs, Targets
+from counterpath.models.intensity import DeviceAxis
 from counterpath.models.likelihood import Likelihood, log_density
 from counterpath.models.network import NeuralCDE
 
@@ -59,6 +60,8 @@ def evidence_bound(
     likelihood: Likelihood,
     increments: Increments,
     outcome_noise: bool = True,
+    draws_axis: DeviceAxis = (),
+    patients_axis: DeviceAxis = (),
 ) -> Bound:
     """Its parts, estimated from some patients.
 
@@ -74,6 +77,8 @@ def evidence_bound(
         likelihood: Of an outcome.
         increments: Of the Brownian motion.
         outcome_noise: Whether the head's std counts; without it the likelihood is that of squared error.
+        draws_axis: Of devices that have other draws of the same batch.
+        patients_axis: Of devices that have other patients of it.
     """
     targets = batch.targets
     hidden, path_kl = network.hidden_and_kl(batch.inputs, keys, durations, plan_durations, increments)
@@ -83,7 +88,9 @@ def evidence_bound(
     shares, visits, decisions = targets.shares, jnp.zeros(()), jnp.zeros(())
     if network.intensity_head is not None and targets.visits is not None:
         raw = network.intensity_head(hidden)
-        shares = shares * network.intensity_head.weights(raw, shares)
+        shares = shares * network.intensity_head.weights(
+            raw, shares, draws_axis=draws_axis, patients_axis=patients_axis
+        )
         visits = network.intensity_head.log_likelihood(raw, targets.visits)
     if network.treatment_head is not None and targets.decisions is not None:
         decisions = network.treatment_head.cross_entropy(hidden, targets.decisions)

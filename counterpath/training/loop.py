@@ -224,7 +224,7 @@ def train(
 def spread_over(networks: list[NeuralCDE], settings: TrainingSettings, patients: int) -> Spread:
     """What the devices share; the less they must tell each other, the better."""
     draws = 1 if networks[0].has_fixed_weights else settings.draws
-    return Spread.of({"members": len(networks), "draws": draws, "patients": min(settings.batch_size, patients)})
+    return Spread.of({"members": len(networks), "draws": draws, "patients": settings.patients_per_step(patients)})
 
 
 def spread_cuts(examples: Examples, number: int) -> Examples:

@@ -79,6 +79,10 @@ class TrainingSettings:
             if not getattr(self, name) >= 0:
                 raise CohortError(f"{name}={getattr(self, name)} must not be negative.")
 
+    def patients_per_step(self, patients: int) -> int:
+        """Of so many."""
+        return min(self.batch_size, patients)
+
     def steps_per_epoch(self, patients: int) -> int:
         """Whole batches; one of everybody where there are too few for one."""
         return max(patients // self.batch_size, 1)

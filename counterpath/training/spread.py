@@ -66,6 +66,10 @@ class Spread:
         """How many devices share a member."""
         return self.mesh.size if self.mesh is not None and self.over != "members" else 1
 
+    def axis(self, over: Over) -> tuple[str, ...]:
+        """Its name where devices have different ones of these."""
+        return (AXIS,) if self.parts > 1 and self.over == over else ()
+
     @property
     def of_members(self) -> PartitionSpec:
         """Where arrays with a leading axis of members are."""

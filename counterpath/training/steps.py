@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -94,38 +95,60 @@ def train_epoch(
     return problem.of_members(partial(_member_epoch, problem))(keys, progress)
 
 
+def batch_loss(
+    parameters: Any,
+    problem: Problem,
+    batch: Batch,
+    keys: Key[Array, " draws"],
+    dropout_keys: Key[Array, "draws patients"],
+    step: Int[Array, ""],
+) -> tuple[Float[Array, ""], tuple[Float[Array, ""], Float[Array, ""]]]:
+    """What a step makes smaller: per outcome of the data set, whatever the batch. Beside it likelihood and KL.
+
+    Args:
+        parameters: Of the network.
+        problem: Of one member; where devices share a member, this one's part of the loss, which they add up.
+        batch: Of all patients of the step, or of this device's part of them.
+        keys: Of the draws of the weights.
+        dropout_keys: Of what the head leaves out.
+        step: How many were taken before.
+    """
+    settings, spread = problem.settings, problem.spread
+    patients = problem.targets.cuts.shape[0]
+    bound = evidence_bound(
+        eqx.combine(parameters, problem.rest),
+        batch,
+        problem.clock.history,
+        problem.clock.plan,
+        keys=keys,
+        dropout_keys=dropout_keys,
+        likelihood=settings.likelihood,
+        increments=settings.increments,
+        outcome_noise=settings.outcome_noise,
+        draws_axis=spread.axis("draws"),
+        patients_axis=spread.axis("patients"),
+    )
+    # What every device has in full counts once.
+    kl = bound.kl / spread.parts
+    part = patients / settings.patients_per_step(patients) / problem.outcomes
+    part = part / spread.parts if spread.over == "draws" else part
+    likelihood = bound.log_likelihood * part
+    ramp = settings.kl_ramp * settings.epochs_for(patients) * settings.steps_per_epoch(patients)
+    counts = jnp.minimum(step / ramp, 1.0) if ramp else 1.0
+    fit = likelihood - settings.balancing * bound.decisions * part
+    loss = counts * kl / problem.outcomes - fit / settings.temperature
+    return loss - bound.visits * part, (likelihood, kl)
+
+
 def _member_epoch(problem, clock, outcomes, inputs, targets, key, progress):
     settings, spread = problem.settings, problem.spread
+    problem = replace(problem, clock=clock, outcomes=outcomes, inputs=inputs, targets=targets)
     patients = targets.cuts.shape[0]
-    batch_size = min(settings.batch_size, patients)
+    batch_size = settings.patients_per_step(patients)
     steps = settings.steps_per_epoch(patients)
     optimiser = optimiser_for(settings, patients)
     order_key, step_key = jax.random.split(key)
     order = jax.random.permutation(order_key, patients)[: steps * batch_size].reshape(steps, batch_size)
-
-    ramp = settings.kl_ramp * settings.epochs_for(patients) * steps
-
-    def objective(parameters, batch, keys, dropout_keys, number):
-        network = eqx.combine(parameters, problem.rest)
-        bound = evidence_bound(
-            network,
-            batch,
-            clock.history,
-            clock.plan,
-            keys=keys,
-            dropout_keys=dropout_keys,
-            likelihood=settings.likelihood,
-            increments=settings.increments,
-            outcome_noise=settings.outcome_noise,
-        )
-        # What every device has in full counts once.
-        kl = bound.kl / spread.parts
-        part = patients / batch_size / outcomes / (spread.parts if spread.over == "draws" else 1)
-        likelihood = bound.log_likelihood * part
-        counts = jnp.minimum(number / ramp, 1.0) if ramp else 1.0
-        guessed = settings.balancing * bound.decisions * part
-        loss = counts * kl / outcomes - (likelihood - guessed) / settings.temperature
-        return loss - bound.visits * part, (likelihood, kl)
 
     def step(state, chosen_and_key):
         chosen, own_key = chosen_and_key
@@ -140,7 +163,9 @@ def _member_epoch(problem, clock, outcomes, inputs, targets, key, progress):
             dropout_keys = spread.own_part(dropout_keys, axis=1)
         batch = draw_batch(inputs, targets, chosen, places)
         (loss, (likelihood, kl)), gradient = spread.total(
-            jax.value_and_grad(objective, has_aux=True)(state.parameters, batch, keys, dropout_keys, state.step)
+            jax.value_and_grad(batch_loss, has_aux=True)(
+                state.parameters, problem, batch, keys, dropout_keys, state.step
+            )
         )
         good = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(gradient))
         gradient = jax.tree.map(lambda g: jnp.where(good, g, 0.0), gradient)

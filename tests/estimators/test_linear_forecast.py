@@ -54,6 +54,15 @@ def test_what_is_not_known_of_the_start_moves_from_the_noise_to_the_draws():
     np.testing.assert_array_equal(moved[:, 0], centre[:, 0])  # of whom all is known
 
 
+@pytest.mark.parametrize("draws", [6, 7])
+def test_the_mean_stays_where_it_was_for_any_number_of_draws(draws):
+    centre, std = np.zeros((draws, 3, 2, 1)), np.ones((draws, 3, 2, 1, 1))
+    unsure = np.random.default_rng(0).normal(size=(3, 2, 1, 4)) * 0.3
+    moved, _ = with_unsure_start(centre, std, unsure, Noise(), seed=1)
+    assert np.abs(moved).min() > 0
+    np.testing.assert_allclose(moved.mean(axis=0), 0.0, atol=1e-15)
+
+
 def test_a_draw_of_the_start_is_the_same_whoever_else_is_asked_about():
     rng = np.random.default_rng(0)
     centre, std, unsure = np.zeros((7, 3, 2, 1)), np.ones((7, 3, 2, 1, 1)), rng.normal(size=(3, 2, 1, 4)) * 0.3

@@ -18,6 +18,12 @@ MODELS = {
     "draws": lambda: small_bncde(draws=2, epochs=3),
     "patients": lambda: small_tecde(epochs=3, dropout=0.2),
 }
+BY_VISITS = {
+    "draws": lambda: small_bncde(draws=2, epochs=3, informative_sampling=True),
+    "patients": lambda: small_tecde(epochs=3, informative_sampling=True),
+}
+CASES = [(over, made) for models in (MODELS, BY_VISITS) for over, made in models.items()]
+NAMES = [*MODELS, *(f"{over}, weighted by their visits" for over in BY_VISITS)]
 
 
 class OnOneDevice(Spread):
@@ -28,8 +34,8 @@ class OnOneDevice(Spread):
         return Spread()
 
 
-@pytest.mark.parametrize("over", MODELS)
-def test_the_same_seed_gives_the_same_model_on_any_number_of_devices(over, monkeypatch):
+@pytest.mark.parametrize(("over", "made"), CASES, ids=NAMES)
+def test_the_same_seed_gives_the_same_model_on_any_number_of_devices(over, made, monkeypatch):
     chosen = []
 
     class Watched(Spread):
@@ -39,10 +45,10 @@ def test_the_same_seed_gives_the_same_model_on_any_number_of_devices(over, monke
             return chosen[0]
 
     monkeypatch.setattr(loop, "Spread", Watched)
-    together = fit_small(MODELS[over]())
+    together = fit_small(made())
     assert (chosen[0].over, chosen[0].mesh.size) == (over, 2)
     monkeypatch.setattr(loop, "Spread", OnOneDevice)
-    alone = fit_small(MODELS[over]())
+    alone = fit_small(made())
     for ours, theirs in zip(leaves_of(together), leaves_of(alone), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
     columns = ["log_likelihood", "kl", "validation"]
