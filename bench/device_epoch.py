@@ -31,8 +31,8 @@ def main(device: str = "cuda", patients: int = EPOCH_PATIENTS, epochs: int = EPO
     record["versions"] |= {name: version(name) for name in ("torch", "torchsde", "torchcde")}
     cores = len(os.sched_getaffinity(0))
     runs: dict[str, Any] = {}
-    for name, kind in OWN.items():
-        runs[name] = run_job("train_ours", cores, patients=patients, epochs=epochs, increments=kind)
+    for name, options in OWN.items():
+        runs[name] = run_job("train_ours", cores, patients=patients, epochs=epochs, **options)
     with tempfile.TemporaryDirectory() as folder:
         run_job("prepare", cores, patients=min(patients, PEER_PATIENTS), history_patients=1, folder=folder)
         for name, solver in PEERS.items():
@@ -68,7 +68,7 @@ def page_of(content: dict[str, Any]) -> str:
         f"Written by `{content['command']}` on one {content['device']}, Python {content['python']}, jax "
         f"{versions['jax']}, torch {versions['torch']}, torchsde {versions['torchsde']}, commit "
         f"`{content['commit'][:10]}`. Figures: `speed-device.json`.\n\n"
-        "The same work, peers and paper's sizes as in [the engine's speed](speed.md), one training at a time. A step "
+        "The same peers and paper's sizes as in [the engine's speed](speed.md), one training at a time. A step "
         f"is the median of {content['epochs']} epochs of ours, after compilation, and of {PEER_STEPS['fixed']} (fixed) "
         f"or {PEER_STEPS['adaptive']} (adaptive) steps of a peer; an epoch is {steps} steps, {EPOCH_PATIENTS:,} "
         "patients. "

@@ -23,13 +23,20 @@ from rich.table import Table
 from bench.provenance import RESULTS, provenance, write_result
 
 EPOCH_PATIENTS, BATCH_SIZE = 10_000, 64
-OURS, GAUSSIAN, FIXED, ADAPTIVE = (
+OURS, GAUSSIAN, MOVING, BOTH, FIXED, ADAPTIVE = (
     "counterpath",
     "counterpath, Gaussian increments",
+    "counterpath, weights move every cell",
+    "counterpath, both",
     "torchsde fixed",
     "torchsde adaptive",
 )
-OWN = {OURS: "two-point", GAUSSIAN: "gaussian"}
+OWN: dict[str, dict[str, Any]] = {
+    OURS: {"increments": "two-point"},
+    GAUSSIAN: {"increments": "gaussian"},
+    MOVING: {"increments": "two-point", "cells_per_move": 1},
+    BOTH: {"increments": "gaussian", "cells_per_move": 1},  # as the peers do
+}
 PEERS = {FIXED: "fixed", ADAPTIVE: "adaptive"}
 CRPS_MULTIPLE = 5  # of the CRPS of the last value carried forward: where the paper's small steps lead within minutes
 AXES = ("patients", "cells", "depth", "draws")
@@ -100,8 +107,8 @@ def best_of_threads(name: str, cores: int, by: str, **arguments) -> dict[str, An
 def train_all(effort: Effort, folder: str, cores: int) -> dict[str, dict]:
     steps = {FIXED: effort.peer_steps, ADAPTIVE: effort.adaptive_steps}
     trained = {
-        name: run_job("train_ours", cores, patients=effort.patients, epochs=effort.epochs, increments=kind)
-        for name, kind in OWN.items()
+        name: run_job("train_ours", cores, patients=effort.patients, epochs=effort.epochs, **options)
+        for name, options in OWN.items()
     }
     for name, solver in PEERS.items():
         trained[name] = best_of_threads("train_peer", cores, "step_s", solver=solver, steps=steps[name], folder=folder)
@@ -111,8 +118,8 @@ def train_all(effort: Effort, folder: str, cores: int) -> dict[str, dict]:
 def predict_all(effort: Effort, folder: str, cores: int) -> dict[str, dict]:
     draws = effort.predict_draws
     predicted = {
-        name: run_job("predict_ours", cores, patients=effort.predict_patients, draws=draws, increments=kind)
-        for name, kind in OWN.items()
+        name: run_job("predict_ours", cores, patients=effort.predict_patients, draws=draws, **options)
+        for name, options in OWN.items()
     }
     for name, solver in PEERS.items():
         predicted[name] = best_of_threads("predict_peer", cores, "seconds", solver=solver, draws=draws, folder=folder)
@@ -137,7 +144,7 @@ def growth(effort: Effort) -> dict[str, dict]:
     for axis in AXES:
         points = []
         for value in getattr(effort, f"growth_{axis}"):
-            arguments = {"patients": 128, "epochs": effort.epochs, "increments": OWN[OURS]} | {axis: value}
+            arguments = {"patients": 128, "epochs": effort.epochs, axis: value} | OWN[OURS]
             run = run_job("train_ours", 1, **arguments)
             steps = run["steps_per_epoch"] if axis == "patients" else 1
             seconds, clock_s = steps * run["step_cpu_s"], steps * run["step_s"]
@@ -269,8 +276,9 @@ bound to its cores. A step is the median of {effort["epochs"]} epochs of {effort
 {content["steps_per_epoch"]} steps, {EPOCH_PATIENTS:,} patients, by multiplication. Prediction is of
 {effort["predict_patients"]:,} patients with {effort["predict_draws"]} draws, untrained. Peaks count everything in the
 process, libraries and compilation too. Processor time is what a step costs where other work shares the cores. Ours
-draws Brownian increments of ±√Δt, which is what `BNCDE.paper()` does
-([why](../explanation/deviations.md#brownian-increments)); Gaussian ones have a line of their own. Each peer runs with
+draws Brownian increments of ±√Δt and lets the encoder's weights move every fourth cell, which is what `BNCDE.paper()`
+does ([why](../explanation/deviations.md#brownian-increments)); moving with every cell as the peers do, and with their
+Gaussian increments too, have lines of their own. Each peer runs with
 one thread and with one per core, to train and to predict, and the faster counts.
 """
     ]

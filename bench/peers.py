@@ -1,7 +1,7 @@
 """The same BNCDE as one would write it today with PyTorch, torchsde and torchcde: a peer to be measured beside.
 
 Two solvers: `adaptive`, as published, along the derivative of a cubic Hermite spline; `fixed`, one Euler step per cell
-of our grid with the increment over it, which is our own discretisation.
+of our grid with the increment over it, which is our own discretisation. Weights move with every cell in both.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def measure(many: int = MANY, repeats: int = 20) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run_job("prepare", cores, patients=64, history_patients=1, folder=folder)
         content["one_at_paper_sizes"] = {
-            OURS: run_job("predict_ours", cores, patients=1, draws=DRAWS, increments=OWN[OURS]),
+            OURS: run_job("predict_ours", cores, patients=1, draws=DRAWS, **OWN[OURS]),
             **{
                 name: best_of_threads("predict_peer", cores, "seconds", solver=solver, draws=DRAWS, folder=folder)
                 for name, solver in PEERS.items()

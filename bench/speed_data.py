@@ -86,8 +86,8 @@ def _stopped(steps: np.ndarray, cell: np.ndarray, last: np.ndarray) -> np.ndarra
     return stopped
 
 
-def paper_model() -> NeuralEstimator:
+def paper_model(cells_per_move: int = 4) -> NeuralEstimator:
     """Our model with the paper's hyper-parameters."""
     import counterpath as cp
 
-    return cp.BNCDE.paper(max_horizon=HORIZON_DAYS)
+    return cp.BNCDE.paper(max_horizon=HORIZON_DAYS, cells_per_move=cells_per_move)

@@ -40,14 +40,21 @@ def prepare(patients: int, history_patients: int, folder: str) -> dict[str, Any]
 
 
 def train_ours(
-    patients: int, epochs: int, increments: str, *, cells: int | None = None, depth: int = 2, draws: int = 10
+    patients: int,
+    epochs: int,
+    increments: str,
+    *,
+    cells_per_move: int = 4,
+    cells: int | None = None,
+    depth: int = 2,
+    draws: int = 10,
 ) -> dict[str, Any]:
     """Time per step of the epochs after the first, which compiles."""
     from counterpath.training import Clock, tabulate, train
     from counterpath.training.spread import use_all_cores
 
     use_all_cores()
-    model, cohort = paper_model(), simulated(patients, TRAIN_SEED)
+    model, cohort = paper_model(cells_per_move), simulated(patients, TRAIN_SEED)
     shape = model.architecture
     model.architecture = replace(shape, cells=cells or shape.cells, field_widths=shape.field_widths[:1] * depth)
     # So many epochs that none of those that are timed has a validation score.
@@ -119,11 +126,11 @@ def train_peer(solver: str, steps: int, folder: str, threads: int, device: str =
     }
 
 
-def predict_ours(patients: int, draws: int, increments: str) -> dict[str, Any]:
+def predict_ours(patients: int, draws: int, increments: str, cells_per_move: int = 4) -> dict[str, Any]:
     """From records to mean and std under every draw, with new weights; compiled before."""
     import counterpath as cp
 
-    model, cohort = paper_model(), simulated(patients, TEST_SEED)
+    model, cohort = paper_model(cells_per_move), simulated(patients, TEST_SEED)
     model.training = replace(model.training, increments=increments)
     # An untrained network takes as long as a trained one.
     model.tabulation_, model.schema = model.new_tabulation(cohort), cohort.schema

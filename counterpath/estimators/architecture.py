@@ -13,6 +13,11 @@ from counterpath.models.sizes import PosteriorStart
 from counterpath.paths import Interpolation
 from counterpath.training.cut_times import Cuts
 
+POSITIVE = (
+    *("lookback", "hidden", "cells", "plan_cells", "cells_per_move"),
+    *("field_widths", "embedding_widths", "head_widths"),
+)
+
 
 @dataclass(frozen=True)
 class Architecture:
@@ -38,6 +43,7 @@ class Architecture:
         posterior: Law of the weights; None for fixed weights.
         skewed: Whether the noise of an outcome has a std of its own on each side of its centre.
         informative_sampling: Whether the rate of visits is learned, and outcomes count by its inverse.
+        cells_per_move: Steps of a history over which weights that follow a law stay.
     """
 
     lookback: float | None
@@ -59,9 +65,10 @@ class Architecture:
     skewed: bool = False
     informative_sampling: bool = False
     linear_response: bool = False
+    cells_per_move: int = 4
 
     def __post_init__(self):
-        for name in ("lookback", "hidden", "cells", "plan_cells", "field_widths", "embedding_widths", "head_widths"):
+        for name in POSITIVE:
             value = getattr(self, name)
             if value is not None and not np.all(np.asarray(value) > 0):
                 raise CohortError(f"{name}={value} must be more than zero.")

@@ -26,7 +26,6 @@ from counterpath.predictive import Draws, Law, Mixture, Noise
 from counterpath.training import Clock, EpochReport, TrainingSettings, fit_tabulation
 
 COMPONENTS = 100  # draws of the weights behind a prediction
-MOVES = 16  # of the weights along a history: they change far more slowly than patients do
 MOST_NETWORKS = 1_000  # in a mixture or ensemble
 PATIENTS_AT_ONCE = 2_048  # of a prediction: their arrays are a few hundred megabytes
 DATA_SEED = 0  # a stream of a seed that meets neither that of scores, nor that of unsure starts
@@ -150,7 +149,7 @@ class NeuralEstimator(Estimator):
             head_widths=plan.head_widths,
             dropout=plan.dropout,
             start_scale=plan.start_scale,
-            cells_per_move=max(plan.cells // MOVES, 1),
+            cells_per_move=plan.cells_per_move,
             skewed=plan.skewed,
             sees_visits=plan.informative_sampling,
             hints=tabulation.hints,

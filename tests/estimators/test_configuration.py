@@ -2,6 +2,7 @@ import tomllib
 
 import pytest
 
+from counterpath.cohort import CohortError
 from counterpath.estimators import BNCDE, TECDE, Configuration, ConfigurationError, DeepEnsemble
 from counterpath.estimators.configuration import PRESETS
 
@@ -89,3 +90,9 @@ def test_an_unknown_preset_lists_those_there_are():
 
 def test_a_model_says_what_is_not_usual():
     assert repr(BNCDE(5.0, seed=3, hidden=8)) == "BNCDE(max_horizon=5, seed=3, hidden=8)"
+
+
+def test_the_paper_s_weights_can_move_with_every_cell():
+    assert BNCDE.paper(1.0, cells_per_move=1).architecture.cells_per_move == 1
+    with pytest.raises(CohortError, match="cells_per_move=0 must be more than zero"):
+        BNCDE.paper(1.0, cells_per_move=0)
