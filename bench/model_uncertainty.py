@@ -2,7 +2,7 @@
 
     python -m bench.model_uncertainty fit PATIENTS          one fit of BNCDE(), and its errors
     python -m bench.model_uncertainty judge MODEL PATIENTS  the errors of a BNCDE.large() that bench.engine_table keeps
-    python -m bench.model_uncertainty untrained PATIENTS    the spread before anything is learned (or with --large)
+    python -m bench.model_uncertainty untrained PATIENTS    the same before training (or with --large)
     python -m bench.model_uncertainty page                  docs/results/model-uncertainty.json and its page
 
 Error and spread are of the mean on the model's scale: error against the oracle's mean, spread over draws of the
@@ -23,8 +23,8 @@ from scipy.stats import spearmanr
 
 import counterpath as cp
 from bench.provenance import last_result, provenance, write_result
+from counterpath.experiments import tumor_worlds
 from counterpath.experiments.expected_effects import rms
-from counterpath.experiments.scales import SCALES
 from counterpath.experiments.tumor_worlds import CUT_DAYS, RANDOMISED
 
 HORIZONS = np.arange(1.0, 6.0)
@@ -32,6 +32,7 @@ TRAIN_SEED, VALIDATION_SEED, TEST_SEED = 40_000, 45_000, 51_000  # 50,000 has ju
 TEST = 500
 UNSEEN_GAMMA = 8.0
 DRAWS, ORACLE_DRAWS = 100, 1_000
+UNTRAINED, LINEAR = "untrained", "linear response of"
 SITUATIONS = ("as in training", "unseen plan", "unseen histories")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -93,17 +94,20 @@ def measure(model: Any) -> dict[str, Any]:
 
 @app.command()
 def untrained(patients: int, large: bool = False, folder: Path = Folder) -> None:
-    """The spread of a network that has learned nothing, and corrects no linear response, which would have."""
-    train = RANDOMISED.train(SCALES["paper"], 0) if large else RANDOMISED.simulate(patients, TRAIN_SEED).cohort
-    made = cp.BNCDE.large if large else cp.BNCDE
-    model = before_training(made(5.0, linear_response=False), train)
-    spreads = {}
-    for name, (today, plan, _) in situations().items():
-        means, _ = model.components(today, plan, HORIZONS, DRAWS, 0)
-        spreads[name] = rms(means.std(axis=0, ddof=1))
+    """A network before training, alone and with the linear response, which has learned from the patients."""
     asked = f"untrained {patients}{' --large' if large else ''}"
-    named = {"patients": len(train), "model": f"untrained {'BNCDE.large' if large else 'BNCDE'}", "spreads": spreads}
-    write_cell(provenance(f"python -m bench.model_uncertainty {asked}") | named, folder)
+    record = provenance(f"python -m bench.model_uncertainty {asked}")
+    made = cp.BNCDE.large if large else cp.BNCDE
+    train = learners(patients, large=large)
+    for kind, linear_response in ((UNTRAINED, False), (LINEAR, True)):
+        model = before_training(made(5.0, linear_response=linear_response), train)
+        named = {"patients": len(train), "model": f"{kind} {made.__qualname__}"}
+        write_cell(record | named | measure(model), folder)
+
+
+def learners(patients: int, *, large: bool) -> cp.Cohort:
+    """Those of `fit`, or of the models that `judge` measures."""
+    return RANDOMISED.simulate(patients, tumor_worlds.TRAIN_SEED if large else TRAIN_SEED).cohort
 
 
 def before_training(model: Any, train: cp.Cohort) -> Any:
@@ -126,26 +130,24 @@ def page_of(cells: list[dict[str, Any]]) -> str:
         "Error is that of the model's mean against the oracle's, spread that of the mean over draws of the model, "
         "both as root mean squares on the model's scale over Δ = 1…5. Their ratio is 1 for a model that knows itself. "
         "Unseen plan: both treatments every day. Unseen histories: visits that almost only large tumours get. The "
-        "columns with × are relative to patients and plans as in training; a network that has learned nothing, and "
-        "corrects no linear response, shows how much of the growth is mere distance from the data.\n\n"
-        "| model | patients | situation | error | spread | error ÷ spread | error × | spread × | untrained spread × |\n"
+        "columns with × are relative to patients and plans as in training.\n\n"
+        "An untrained network shows how much of the growth is mere distance from the data. It has no linear response, "
+        "since that learns from the patients before training begins; the linear response alone, which is the network "
+        "before training with it, has lines of its own, so that one sees what training adds.\n\n"
+        "The last column is the rank correlation of error and spread over all three situations: whether the spread "
+        "grows where the true error does.\n\n"
+        "| model | patients | situation | error | spread | error ÷ spread | error × | spread × | rank correlation |\n"
         "|---|---|---|---|---|---|---|---|---|\n"
     ]
-    trained = [cell for cell in cells if not cell["model"].startswith("untrained")]
-    begun = {(cell["model"], cell["patients"]): cell["spreads"] for cell in cells if cell not in trained}
-    for cell in trained:
-        usual, start = cell["situations"][SITUATIONS[0]], begun.get((f"untrained {cell['model']}", cell["patients"]))
+    for cell in cells:
+        usual = cell["situations"][SITUATIONS[0]]
         for name, row in cell["situations"].items():
+            rank = f"{cell['rank_correlation_of_error_and_spread']:.2f}" if name == SITUATIONS[-1] else ""
             parts.append(
                 f"| {cell['model']} | {cell['patients']:,} | {name} | {row['error']:.4f} | {row['spread']:.4f} "
                 f"| {row['error_over_spread']:.2f} | {row['error'] / usual['error']:.1f} "
-                f"| {row['spread'] / usual['spread']:.1f} "
-                f"| {f'{start[name] / start[SITUATIONS[0]]:.1f}' if start else '–'} |\n"
+                f"| {row['spread'] / usual['spread']:.1f} | {rank} |\n"
             )
-    ranks = "; ".join(
-        f"{c['model']}, {c['patients']:,}: {c['rank_correlation_of_error_and_spread']:.2f}" for c in trained
-    )
-    parts.append(f"\nRank correlation of error and spread over all situations: {ranks}.\n")
     return "".join(parts)
 
 
@@ -154,8 +156,14 @@ def page(folder: Path = Folder) -> None:
     """The page, from the cells that are there and those of the last page that were not made anew."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
     by_name = {(cell["model"], cell["patients"]): cell for cell in last_result("model-uncertainty")["cells"] + found}
-    cells = [by_name[name] for name in sorted(by_name)]
+    cells = [by_name[name] for name in sorted(by_name, key=_order)]
     write_result("model-uncertainty", {"cells": cells}, page_of(cells))
+
+
+def _order(name: tuple[str, int]) -> tuple[str, int, int]:
+    """Beside each model what it was before training."""
+    kind, _, model = name[0].rpartition(" ")
+    return model, name[1], ("", LINEAR, UNTRAINED).index(kind)
 
 
 if __name__ == "__main__":

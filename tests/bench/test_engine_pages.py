@@ -95,12 +95,23 @@ def test_a_network_that_has_learned_nothing_still_answers():
     assert means.std(axis=0).max() > 0
 
 
-def test_growth_of_the_spread_stands_beside_that_of_an_untrained_network():
+@pytest.mark.parametrize("large", [False, True])
+def test_learners_of_an_untrained_network_are_as_many_as_asked(large):
+    assert len(model_uncertainty.learners(20, large=large)) == 20
+
+
+def test_a_model_stands_beside_what_it_was_before_training(monkeypatch, tmp_path):
     row = {"error": 0.02, "spread": 0.01, "error_over_spread": 2.0}
     far = {"error": 0.2, "spread": 0.08, "error_over_spread": 2.5}
-    rows = dict(zip(model_uncertainty.SITUATIONS, (row, far, far), strict=True))
-    spreads = dict(zip(model_uncertainty.SITUATIONS, (0.03, 0.06, 0.03), strict=True))
-    trained = {"model": "BNCDE", "patients": 300, "situations": rows, "rank_correlation_of_error_and_spread": 0.9}
-    text = model_uncertainty.page_of([trained, {"model": "untrained BNCDE", "patients": 300, "spreads": spreads}])
-    assert "| BNCDE | 300 | unseen plan | 0.2000 | 0.0800 | 2.50 | 10.0 | 8.0 | 2.0 |" in text
-    assert text.endswith("BNCDE, 300: 0.90.\n")
+    situations = dict(zip(model_uncertainty.SITUATIONS, (row, far, far), strict=True))
+    kinds = ("untrained BNCDE", "BNCDE", "linear response of BNCDE", "untrained BNCDE.large", "BNCDE.large")
+    for rank, model in enumerate(kinds):
+        cell = {"model": model, "patients": 300, "situations": situations}
+        model_uncertainty.write_cell(cell | {"rank_correlation_of_error_and_spread": rank / 10}, tmp_path)
+    monkeypatch.setattr(model_uncertainty, "last_result", lambda _: {"cells": []})
+    monkeypatch.setattr(model_uncertainty, "write_result", lambda name, content, page: written.append(page))
+    written: list[str] = []
+    model_uncertainty.page(tmp_path)
+    ends = [line for line in written[0].splitlines() if "unseen histories" in line and line.startswith("|")]
+    assert [line.split(" | ")[0] for line in ends] == [f"| {kinds[i]}" for i in (1, 2, 0, 4, 3)]
+    assert ends[0] == "| BNCDE | 300 | unseen histories | 0.2000 | 0.0800 | 2.50 | 10.0 | 8.0 | 0.10 |"
