@@ -245,7 +245,7 @@ class NeuralEstimator(Estimator):
                 visit_chance(network, inputs, keys, clock.history, clock.plan, self.training.increments)
                 for network in self.networks_
             ]
-            parts.append(np.mean([np.asarray(chance)[:, 0] for chance in chances], axis=0))
+            parts.append(np.mean([chance[:, 0] for chance in chances], axis=0))
         table = pl.DataFrame(
             {
                 known.schema.patient_column: known.patients.gather(np.repeat(np.arange(len(known)), len(horizons))),

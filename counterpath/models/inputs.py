@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -51,7 +52,8 @@ class Inputs(eqx.Module):
         patients, cuts = history.cut_step.shape
 
         def single(column: np.ndarray) -> Array:
-            return jnp.asarray(column, dtype=jnp.float32 if column.dtype == np.float64 else jnp.int32)
+            # `jnp.asarray` would compile a program for every shape.
+            return jax.device_put(column.astype(np.float32 if column.dtype == np.float64 else np.int32))
 
         def by_patient(column: np.ndarray) -> Array:
             return single(column.reshape(patients, cuts, *column.shape[1:]))

@@ -169,7 +169,6 @@ def _outcomes(network, inputs, weights, keys, durations, plan_durations):
     return network.read_out(hidden, inputs, keys)
 
 
-@eqx.filter_jit
 def visit_chance(
     network: NeuralCDE,
     inputs: Inputs,
@@ -177,9 +176,17 @@ def visit_chance(
     durations: Float[Array, " steps"],
     plan_durations: Float[Array, " plan_steps"],
     increments: Increments,
-) -> Float[Array, "patients cuts horizons"]:
-    """Probability or rate of a visit, over draws of the weights."""
-    assert network.intensity_head is not None
+) -> Float[np.ndarray, "patients cuts horizons"]:
+    """Probability or rate of a visit, over draws of the weights; shapes are padded as by `Posterior.outcomes`."""
+    patients, horizons = inputs.horizon_step.shape[0], inputs.horizon_step.shape[2]
+    padded = _pad(jax.tree.map(np.asarray, inputs))
+    return np.asarray(_visit_chance(network, padded, keys, durations, plan_durations, increments))[
+        :patients, :, :horizons
+    ]
+
+
+@eqx.filter_jit
+def _visit_chance(network, inputs, keys, durations, plan_durations, increments):
     hidden, _ = network.hidden_and_kl(inputs, keys, durations, plan_durations, increments)
     return network.intensity_head.chance(network.intensity_head(hidden))
 

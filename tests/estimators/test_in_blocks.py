@@ -1,5 +1,6 @@
 """Many patients are predicted some at a time, which must not show."""
 
+import jax
 import numpy as np
 import pytest
 from small_models import fit_small, small_tecde
@@ -47,3 +48,28 @@ def test_plans_per_patient_stay_with_their_patients(model, monkeypatch):
     treated, untreated = (model.predict(TODAY, plan, horizons=[5]).mean for plan in (PLAN, cp.Plan.none()))
     expected = np.where((np.arange(len(TODAY)) % 3 == 0)[:, None], treated, untreated)
     np.testing.assert_allclose(mixed, expected, rtol=1e-5)
+
+
+def test_ragged_patients_and_horizons_compile_nothing_at_all(model, caplog):
+    """Patients of other numbers, up to other days, at other horizons: nothing on the way is compiled."""
+
+    def compilations(patients, day, horizons):
+        caplog.clear()
+        with jax.log_compiles():
+            model.predict(TODAY[:patients].until(day), PLAN, horizons=horizons, draws=6).sample(3)
+        return sum("Compiling" in text for text in caplog.messages)
+
+    assert compilations(20, 50.0, [1, 2, 4]) > 0  # the count does count
+    assert [
+        compilations(*asked) for asked in ((23, 50.0, [1, 2, 4]), (17, 41.5, [0.5, 1, 4, 5]), (32, 9, [3, 4, 5]))
+    ] == [0] * 3
+
+
+def test_what_is_behind_the_last_record_or_horizon_is_empty(model):
+    """A patient beside one who is known for longer, and a plan that goes on, are patient and plan alone."""
+    days = np.linspace(20.0, 50.0, len(TODAY))
+    longer = PLAN + cp.Plan.repeat("chemotherapy", every=0.5, times=5, start=4.5)
+    together = model.predict(TODAY.until(days), longer, horizons=[1, 4], draws=10).to_frame()[:2]
+    alone = model.predict(TODAY[:1].until(20.0), PLAN, horizons=[1, 4], draws=10).to_frame()
+    for column in alone.columns[3:]:
+        np.testing.assert_allclose(together[column], alone[column], rtol=1e-5)

@@ -1,5 +1,6 @@
 """Visits that follow size: their rate is learned as it is, and each outcome counts by the inverse."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -76,3 +77,20 @@ def test_a_saved_model_still_knows_how_often_patients_are_seen(weighted, tmp_pat
 def test_a_model_that_has_not_learned_it_says_so():
     with pytest.raises(cp.CohortError, match=r"This BNCDE .* informative_sampling=True"):
         small_bncde().observation_intensity(small_study()[1], cp.Plan.none(), horizons=[1.0])
+
+
+def test_other_numbers_of_patients_and_horizons_compile_nothing(weighted, caplog):
+    """And what is added to reach a usual shape changes nothing."""
+
+    def asked(patients, horizons):
+        caplog.clear()
+        with jax.log_compiles():
+            some = small_study()[1][:patients].until(40.0)
+            frame = weighted.observation_intensity(some, cp.Plan.none(), horizons=horizons, draws=4)
+        found = frame["observation_intensity"].to_numpy().reshape(patients, len(horizons))
+        return found, sum("Compiling" in text for text in caplog.messages)
+
+    six, first = asked(6, [1.0, 2.0, 2.5, 3.0])
+    five, again = asked(5, [1.0, 2.0, 2.5])
+    assert (first > 0, again) == (True, 0)
+    np.testing.assert_allclose(five, six[:5, :3], rtol=1e-5)
