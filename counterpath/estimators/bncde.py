@@ -96,7 +96,8 @@ class BNCDE(NeuralEstimator):
             start_std: Spread of the weights at the start of training, in units of the prior's.
             likelihood: `normal`, or `student_t` for outliers.
             skewed: Noise has a std of its own below and above its centre.
-            temperature: The likelihood counts 1/temperature.
+            temperature: The likelihood counts 1/temperature. Bayes' rule is 1, as in `large`; below, the KL holds back
+                less, without which a laptop's few steps would not come as close.
             transform: Of the outcomes: `auto`, `log`, `robust` or `standard`.
             interpolation: Of the history: `hold`, `rectilinear`, `linear` or `hermite`.
             plain_path: Only time, values and treatments drive the encoder, with steps of their own size.

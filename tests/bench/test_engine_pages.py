@@ -7,6 +7,7 @@ from small_models import small_bncde
 
 import counterpath as cp
 from bench import engine_table, model_uncertainty
+from bench.provenance import RESULTS, last_result
 from counterpath.experiments.cells import Cell
 from counterpath.experiments.tumor_worlds import RANDOMISED
 
@@ -115,3 +116,18 @@ def test_a_model_stands_beside_what_it_was_before_training(monkeypatch, tmp_path
     ends = [line for line in written[0].splitlines() if "unseen histories" in line and line.startswith("|")]
     assert [line.split(" | ")[0] for line in ends] == [f"| {kinds[i]}" for i in (1, 2, 0, 4, 3)]
     assert ends[0] == "| BNCDE | 300 | unseen histories | 0.2000 | 0.0800 | 2.50 | 10.0 | 8.0 | 0.10 |"
+
+
+@pytest.mark.parametrize(
+    ("name", "world"),
+    [("continuous time", "continuous"), ("random treatment days", "randomised"), ("two arms", "arms")],
+)
+def test_the_readme_says_what_the_table_of_the_engine_says(name, world):
+    (row,) = [r for r in last_result("engine")["rows"] if (r["world"], r["model"]) == (world, "BNCDE")]
+
+    def span(figure, form, times=1.0):
+        values = [times * value for value in row[figure].values()]
+        return f"{min(values):{form}} to {max(values):{form}}"
+
+    said = (span("CRPS ÷ oracle", ".2f"), span("95% holds", ".1f", 100) + "%", span("95% width ÷ oracle", ".2f"))
+    assert f"| {name} | {' | '.join(said)} |" in (RESULTS.parent.parent / "README.md").read_text(encoding="utf-8")

@@ -172,15 +172,15 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(half, monkeypatch, 
 
 # Killed
 
-EPOCHS = 1_000
+EPOCHS = 500
 KILLS = 20
 FIT = f"""
 import sys
 import numpy as np
-from small_models import fit_small, leaves_of, small_tecde
+from small_models import fit_small, leaves_of, small_bncde
 
 # With patience, every epoch is scored and kept.
-model = fit_small(small_tecde(epochs={EPOCHS}, patience={EPOCHS}), checkpoint=sys.argv[1])
+model = fit_small(small_bncde(epochs={EPOCHS}, patience={EPOCHS}), checkpoint=sys.argv[1])
 arrays = {{str(i): leaf for i, leaf in enumerate(leaves_of(model))}}
 np.savez(sys.argv[2], history=model.history_.drop("seconds").to_numpy(), **arrays)
 """
