@@ -115,6 +115,13 @@ def train_all(effort: Effort, folder: str, cores: int) -> dict[str, dict]:
     return trained
 
 
+def compilation(cores: int) -> dict[str, dict[str, float]]:
+    """Until the first training step is over: where nothing is kept, and again."""
+    with tempfile.TemporaryDirectory() as cache:
+        runs = {name: run_job("compile_ours", cores, cache=cache) for name in ("first", "again")}
+    return {name: {what: run[what] for what in ("first_epoch_s", "first_epoch_cpu_s")} for name, run in runs.items()}
+
+
 def predict_all(effort: Effort, folder: str, cores: int) -> dict[str, dict]:
     draws = effort.predict_draws
     predicted = {
@@ -181,6 +188,7 @@ def measure(effort: Effort) -> dict[str, Any]:
             }
             content["by_cores"][str(cores)] = measured
             Console().print(table(content, cores))
+        content["compilation"] = compilation(effort.cores[-1])
         content["learning"] = learn_all(effort, folder, effort.cores[-1], trained)
         Console().print(learning_table(content))
         if effort.usual_start:
@@ -289,10 +297,15 @@ one thread and with one per core, to train and to predict, and the faster counts
             f"\nOur step has {ours['step_gflop']['fields']:.1f} billion floating point operations in its vector fields "
             f"and {ours['step_gflop']['drifts']:.1f} in its drift networks, forward and twice that backward: "
             f"{share['fields']:.0%} and, together, {share['fields_and_drifts']:.0%} of the "
-            f"{share['matrix_gflop_per_s']:.0f} billion a second of a large float32 matrix product here. The first "
-            f"epoch, with compilation, takes {ours['first_epoch_s']:.0f} s. The adaptive peer evaluates its drift "
-            f"{evaluations[cores]:.0f} times a step.\n"
+            f"{share['matrix_gflop_per_s']:.0f} billion a second of a large float32 matrix product here. The adaptive "
+            f"peer evaluates its drift {evaluations[cores]:.0f} times a step.\n"
         )
+    first, again = (content["compilation"][name] for name in ("first", "again"))
+    parts.append(
+        f"\n## Compilation\n\nThe first training step is over after {first['first_epoch_s']:.0f} s "
+        f"({first['first_epoch_cpu_s']:.0f} s of processor time). Programs are kept on disk: in the next process it is "
+        f"over after {again['first_epoch_s']:.0f} s ({again['first_epoch_cpu_s']:.0f} s).\n"
+    )
     learning = content["learning"]
     parts.append(
         f"\n## Time to learn\n\nTraining time until the CRPS of {effort['crps_test_patients']} other patients first "

@@ -76,13 +76,23 @@ def train_ours(
     return {
         "steps_timed": epochs * steps,
         "steps_per_epoch": steps,
-        "step_s": float(np.median(np.diff(wall)[1:]) / steps),
-        "step_cpu_s": float(np.median(np.diff(cpu)[1:]) / steps),
+        "step_s": float(np.median(np.diff(wall)[1:]) / steps) if epochs else None,
+        "step_cpu_s": float(np.median(np.diff(cpu)[1:]) / steps) if epochs else None,
         "first_epoch_s": wall[1] - wall[0],
+        "first_epoch_cpu_s": cpu[1] - cpu[0],
         "cells": tabulation.grid.cells,
         "plan_cells": tabulation.plan_grid.cells,
         "step_gflop": operations(network, tabulation.grid.cells, tabulation.plan_grid.cells, settings),
     }
+
+
+def compile_ours(cache: str) -> dict[str, Any]:
+    """Until the first step of a fit is over, with programs kept in a folder."""
+    os.environ["COUNTERPATH_CACHE"] = cache
+    from counterpath.training.compiled import keep_compiled
+
+    keep_compiled()
+    return train_ours(patients=64, epochs=0, increments="two-point")
 
 
 def operations(network, cells: int, plan_cells: int, settings) -> dict[str, float]:
@@ -226,6 +236,7 @@ JOBS = {
     for job in (
         prepare,
         train_ours,
+        compile_ours,
         train_peer,
         predict_ours,
         predict_default,
