@@ -7,6 +7,7 @@ import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from starlette.exceptions import HTTPException
 
 from counterpath._version import __version__
 from counterpath.cohort import Cohort, Plan
-from counterpath.cohort.findings import PlanWarning, counted, did_you_mean
+from counterpath.cohort.findings import CohortWarning, PlanWarning, counted, did_you_mean
 from counterpath.estimators import Estimator
 from counterpath.explorer.desk import Desk
 from counterpath.explorer.guard import Guard
@@ -30,7 +31,7 @@ from counterpath.explorer.messages import (
     EffectAnswer,
     EffectAsked,
     HealthAnswer,
-    History,
+    HistoryAnswer,
     PatientsAnswer,
     PredictionAnswer,
     PredictionAsked,
@@ -53,6 +54,7 @@ WHAT_CAN_GO_WRONG: dict[int | str, dict[str, Any]] = {
         404: "There is no such patient.",
         408: "The request came too slowly.",
         413: "The request is too large.",
+        415: "The body is not said to be JSON.",
         422: "The request cannot be answered; `errors` names fields.",
         503: "Too many questions are waiting, or the model is not ready.",
         504: "The answer took too long.",
@@ -145,7 +147,7 @@ def create_app(
         return await desk.run(lambda: patients.record(patient, at, model.max_horizon))
 
     @app.post("/api/history", tags=["patients"])
-    async def read_history(tables: Tables) -> History:
+    async def read_history(tables: Tables) -> HistoryAnswer:
         """A record from CSV text, as it can be sent with a question. Nothing is kept."""
         return await desk.run(lambda: from_tables(tables, opening.schema, limits))
 
@@ -165,19 +167,24 @@ def create_app(
 
     @app.post("/api/compare", tags=["questions"])
     async def compare(asked: ComparisonAsked) -> ComparisonAnswer:
-        """Several plans side by side, with what each changes against the first."""
+        """Several plans side by side, with what each changes against one of them."""
         if len(asked.plans) > limits.plans:
             detail = f"{counted(len(asked.plans), 'plan')} are more than {limits.plans}."
             raise ProblemError(422, "Too many plans", detail, "plans")
+        versus = next(iter(asked.plans)) if asked.versus is None else asked.versus
+        if versus not in asked.plans:
+            detail = f"No plan is called {versus!r}. {did_you_mean(versus, list(asked.plans))}"
+            raise ProblemError(422, "This cannot be asked", detail, "versus")
         told = await desk.ask(_question(asked, asked.plans, model, patients, limits, within="plans."))
-        first, *others = asked.plans
+        others = [name for name in asked.plans if name != versus]
         best = told.probability_best(asked.better) if asked.better and others else None
         return ComparisonAnswer(
             **_common(told),
             outlooks=told.outlooks,
-            changes={name: told.change(name, first, asked.better) for name in others},
+            versus=versus,
+            changes={name: told.change(name, versus, asked.better) for name in others},
             probability_best=best,
-            **_labels(told, first, first),
+            **_labels(told, versus, versus),
         )
 
     return app
@@ -212,11 +219,14 @@ def _question(
     outcome = 0 if asked.outcome is None else names.index(asked.outcome)
 
     def make() -> Question:
-        if asked.history is not None:
-            history = posted(asked.history, schema, asked.at, limits)
-        else:
-            history = patients.known(asked.patient or "", asked.at)
-        question = Question(history, plans, horizons, asked.draws, outcome)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", CohortWarning)
+            if asked.history is not None:
+                history = posted(asked.history, schema, asked.at, limits)
+            else:
+                history = patients.known(asked.patient or "", asked.at)
+        notes = tuple(str(warning.message) for warning in said)
+        question = Question(history, plans, horizons, asked.draws, outcome, notes)
         for name, plan in plans.items():
             with in_field(f"{within}{name}"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", PlanWarning)  # the answer says it
@@ -253,6 +263,10 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
+        (first, *_others) = error.errors()
+        if first["type"] == "json_invalid":
+            detail = f"The body is no JSON: {first['ctx']['error']}, at sign {first['loc'][-1]}."
+            return as_response(ProblemDetails(title="No JSON", status=400, detail=detail))
         flaws: list[Flaw] = flaws_of(list(error.errors()))
         return as_response(
             ProblemDetails(title="This cannot be asked", status=422, detail=flaws[0].message, errors=flaws)
@@ -263,16 +277,21 @@ def _answer_errors(app: FastAPI) -> None:
         return as_response(ProblemDetails(title=str(error.detail), status=error.status_code, detail=str(error.detail)))
 
 
-def _serve_page(app: FastAPI) -> None:
-    """The page and what it is made of; nothing comes from elsewhere."""
-    from importlib.util import find_spec
-
+def _plotting_script() -> Path:
+    """Of the plotly package, which need not be imported for it."""
     spec = find_spec("plotly")
     if spec is None or spec.origin is None:
         raise ImportError("The explorer needs more packages: pip install 'counterpath[explorer]'.")
+    return Path(spec.origin).parent / "package_data" / "plotly.min.js"
+
+
+PLOTTING_SCRIPT = _plotting_script()  # what is missing is said on import, as of any package
+
+
+def _serve_page(app: FastAPI) -> None:
+    """The page and what it is made of; nothing comes from elsewhere."""
     own = files("counterpath.explorer") / "page"
-    paths = {path: Path(str(own / name)) for path, name in PAGE.items()}
-    paths["/plotly.min.js"] = Path(spec.origin).parent / "package_data" / "plotly.min.js"
+    paths = {path: Path(str(own / name)) for path, name in PAGE.items()} | {"/plotly.min.js": PLOTTING_SCRIPT}
 
     def served(path: Path) -> Callable[[], FileResponse]:
         return lambda: FileResponse(path)

@@ -89,13 +89,17 @@ class Desk:
                 answers[i] = error
         for same in by_kind.values():
             for some in self._parts(same):
-                try:
-                    told: Sequence[Any] = tell(self.model, [question for _, question in some])
-                except Exception as error:
-                    told = [error] * len(some)
+                told = self._tell([question for _, question in some])
                 for (i, _), answer in zip(some, told, strict=True):
                     answers[i] = answer
         return answers
+
+    def _tell(self, questions: list[Question]) -> Sequence[Any]:
+        """Together; where that fails, each by itself, so that only the one at fault gets no answer."""
+        try:
+            return tell(self.model, questions)
+        except Exception as error:
+            return [error] if len(questions) == 1 else [self._tell([question])[0] for question in questions]
 
     def _parts(self, same: list[tuple[int, Question]]) -> list[list[tuple[int, Question]]]:
         """As many as the model is asked about at once."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import logging
+from collections.abc import Awaitable
 from http.cookies import SimpleCookie
 from urllib.parse import parse_qs
 
@@ -63,7 +65,9 @@ class Guard:
                 await self._remember()(scope, receive, answer)
                 return
             self._check_token(scope)
-            await self.app(scope, _replay(await self._body(scope, receive), receive), answer)
+            body = await self._body(scope, receive)
+            _check_kind(scope, body)
+            await _unless_gone(self.app(scope, _replay(body), answer), receive)
         except ProblemError as error:
             await _as_response(error)(scope, receive, answer)
         except Exception as error:
@@ -83,11 +87,11 @@ class Guard:
         if self.token is None or scope["path"] != "/" or scope["method"] != "GET":
             return False
         brought = parse_qs(scope["query_string"].decode("latin-1")).get("token")
-        return brought is not None and self._is_right(brought[0])
+        return brought is not None and self._is_right(_fingerprint(brought[0].encode()))
 
     def _remember(self) -> Response:
         response = RedirectResponse("/", status_code=303)
-        response.set_cookie(COOKIE, self.token or "", httponly=True, samesite="strict")
+        response.set_cookie(COOKIE, _fingerprint((self.token or "").encode()), httponly=True, samesite="strict")
         return response
 
     def _check_token(self, scope: Scope) -> None:
@@ -95,13 +99,14 @@ class Guard:
             return
         headers = Headers(scope=scope)
         bearer = headers.get("authorization", "")
-        brought = [bearer.removeprefix("Bearer ")] if bearer.startswith("Bearer ") else []
+        # A header's text is its bytes, one by one.
+        brought = [_fingerprint(bearer[7:].encode("latin-1"))] if bearer.startswith("Bearer ") else []
         brought += [morsel.value for name, morsel in _cookies(headers.get("cookie", "")).items() if name == COOKIE]
         if not any([self._is_right(one) for one in brought]):  # noqa: C419 (each is looked at, whichever is right)
             raise ProblemError(401, "Who asks?", "Open the link with the token, or send `Authorization: Bearer …`.")
 
     def _is_right(self, brought: str) -> bool:
-        return hmac.compare_digest(brought.encode("utf-8", "surrogatepass"), (self.token or "").encode())
+        return hmac.compare_digest(brought.encode("latin-1"), _fingerprint((self.token or "").encode()).encode())
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         """All of it, if it is not too long and there in time."""
@@ -124,17 +129,42 @@ class Guard:
             raise ProblemError(408, "Too slow", "The request did not arrive in time.") from None
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    told = False
+def _fingerprint(token: bytes) -> str:
+    """What a browser keeps instead of the token; it fits into a cookie, whatever the token is."""
+    return hashlib.sha256(token).hexdigest()
+
+
+def _check_kind(scope: Scope, body: bytes) -> None:
+    kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
+    if body and kind != "application/json":
+        raise ProblemError(415, "Not JSON", "Send JSON, with `Content-Type: application/json`.")
+
+
+def _replay(body: bytes) -> Receive:
+    """What has arrived, as if it came now; after it nothing comes."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
-        nonlocal told
-        if not told:
-            told = True
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await receive()
+        return messages.pop() if messages else await asyncio.get_running_loop().create_future()
 
     return again
+
+
+async def _unless_gone(answering: Awaitable[None], receive: Receive) -> None:
+    """An answer that nobody waits for any more is not worked on."""
+
+    async def gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = asyncio.ensure_future(answering), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0].done():
+            tasks[0].result()
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _cookies(text: str) -> SimpleCookie:

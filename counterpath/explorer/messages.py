@@ -11,10 +11,10 @@ from counterpath.cohort.schema import Strict
 from counterpath.predictive import Direction
 
 DRAWS = 100  # of the weights, where a question does not say how many
-Value = float | str | None
+Value = float | Annotated[str, Field(max_length=1_000)] | None  # a bound lets no broken character through
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-# Of anything that is counted from a patient's time zero.
-Time = Annotated[float, Field(ge=-1e9, le=1e9)]
+MOST_TIME = 1e9  # from a patient's time zero, whatever the unit
+Time = Annotated[float, Field(ge=-MOST_TIME, le=MOST_TIME)]
 
 
 class Measured(Strict):
@@ -100,9 +100,16 @@ class EffectAsked(Asked):
 
 
 class ComparisonAsked(Asked):
-    """Several plans side by side; effects are against the first."""
+    """Several plans side by side.
+
+    Attributes:
+        plans: By name.
+        versus: The plan that the others are compared with; default: the first.
+        better: Whether lower or higher outcomes are.
+    """
 
     plans: Annotated[dict[Name, Plan], Field(min_length=1)]
+    versus: Name | None = None
     better: Direction | None = None
 
 
@@ -137,6 +144,7 @@ class Outlook(Strict):
         mean: The expected outcome.
         median: Half of the probability lies below.
         bands: Of the outcome: 50, 80 and 95%, pointwise.
+        expectation: Where its expectation lies with 95%, as far as the model knows; null where it cannot tell.
         model_uncertainty: Standard deviation of the mean over what the model does not know; null where it cannot tell.
         outcome_uncertainty: Standard deviation of the outcome about its mean.
         behind: The support of the forecast; null where the model learned from nobody.
@@ -146,6 +154,7 @@ class Outlook(Strict):
     mean: tuple[float, ...]
     median: tuple[float, ...]
     bands: tuple[Band, ...]
+    expectation: Band | None
     model_uncertainty: tuple[float | None, ...]
     outcome_uncertainty: tuple[float | None, ...]
     behind: Behind | None
@@ -197,15 +206,31 @@ class ComparisonAnswer(Answer):
 
     Attributes:
         outlooks: By plan.
-        changes: Of each plan but the first against the first.
+        versus: The plan that the others are compared with.
+        changes: What each of the others changes.
         probability_best: By plan, at each horizon, where `better` was said.
     """
 
     outlooks: dict[str, Outlook]
+    versus: str
     changes: dict[str, Change]
     probability_best: dict[str, tuple[float, ...]] | None
     label: str
     assumptions: str
+
+
+class HistoryAnswer(Strict):
+    """A record as it was read from tables.
+
+    Attributes:
+        history: To be sent with a question.
+        at: The end of the record.
+        warnings: What was left out or changed, and what to know about it.
+    """
+
+    history: History
+    at: float
+    warnings: tuple[str, ...]
 
 
 class RecordAnswer(Strict):

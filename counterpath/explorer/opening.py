@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 
 import numpy as np
@@ -19,6 +20,7 @@ from counterpath.predictive.effect import ASSUMPTIONS, NOT_RANDOMISED
 CURVE = 15  # horizons of a curve: a multiple of the five even ones, so that these are among them
 LOOKED_OVER = 2_000  # patients whose forecast is made beforehand
 JUDGED_ON = 300
+log = logging.getLogger("counterpath.explorer")
 NOTICE = "Not a medical device: for research only. No forecast of it may guide the care of a patient."
 
 
@@ -45,6 +47,8 @@ class Opening:
         self.lines: list[PatientLine] = []
         self.is_ready = False
         self.failed = False
+        if cohort is not None:
+            self._ask_once()  # so that patients of another kind are refused here and now
 
     def prepare(self) -> None:
         """Some seconds of work, after which nothing has to be compiled for what the page asks, whoever asks with it."""
@@ -55,15 +59,20 @@ class Opening:
                 self.card = self._card()
                 self._warm()
             self.is_ready = True
-        except Exception:
+        except Exception as error:
             self.failed = True
+            log.error("%s while the model was made ready", type(error).__name__)  # its message may hold values
             raise
 
     def require_ready(self) -> None:
         """Or say that it takes a moment."""
+        if self.failed:
+            raise ProblemError(503, "Failed", "The model could not be made ready. Look at what the server has written.")
         if not self.is_ready:
-            detail = "The model could not be made ready." if self.failed else "The model is being made ready."
-            raise ProblemError(503, "Not ready", f"{detail} Ask again in a moment.")
+            raise ProblemError(503, "Not ready", "The model is being made ready. Ask again in a moment.")
+
+    def _ask_once(self) -> None:
+        tell(self.model, [Question(self._anybody(), {"": Plan.continued()}, tuple(self.model.even_horizons()), DRAWS)])
 
     def _look_over(self, cohort: Cohort) -> list[PatientLine]:
         """Who there is, and how sure the model is of each if nothing changes."""

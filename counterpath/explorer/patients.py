@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +12,22 @@ import polars as pl
 
 from counterpath.cohort import Cohort, CohortError, Plan, Schema
 from counterpath.cohort.cuts import outcomes_after
-from counterpath.cohort.findings import counted
+from counterpath.cohort.findings import CohortWarning, counted, did_you_mean
 from counterpath.cohort.plan_parts import PlannedDose, PlannedInfusion
 from counterpath.explorer.limits import Limits
-from counterpath.explorer.messages import Given, History, Measured, RecordAnswer, Tables, Value
+from counterpath.explorer.messages import (
+    MOST_TIME,
+    Given,
+    History,
+    HistoryAnswer,
+    Measured,
+    RecordAnswer,
+    Tables,
+    Value,
+)
 from counterpath.explorer.problems import ProblemError, in_field
 
+READ = ("observations", "static", "treatments")  # tables, in the order in which one makes sense of the next
 VISITOR = "visitor"  # a posted patient's name; ids of a cohort are never looked up by it
 
 
@@ -133,29 +144,73 @@ def posted(history: History, schema: Schema, at: float | None, limits: Limits) -
         }
     )
     given = [event.model_dump() | {key: VISITOR} for event in history.treatments]
+    fixed = [variable.name for variable in schema.static]
+    for name in history.static:
+        if name not in fixed:
+            with in_field(f"history.static.{name}"):
+                raise CohortError(f"The model knows nothing called {name!r} of a patient. {did_you_mean(name, fixed)}")
     static = pl.DataFrame({key: [VISITOR]} | {name: [value] for name, value in history.static.items()})
-    return _read(observations, _events(given, key), static if history.static else None, schema, at)
+    frames = {
+        "observations": observations,
+        "static": static if history.static else None,
+        "treatments": _events(given, key),
+    }
+    cohort = _read(frames, schema, within="history.")
+    with in_field("at"):
+        return cohort.until(cohort.history_end if at is None else np.array([at]))
 
 
-def from_tables(tables: Tables, schema: Schema, limits: Limits) -> History:
+def from_tables(tables: Tables, schema: Schema, limits: Limits) -> HistoryAnswer:
     """A record from CSV text, checked as any table is."""
-    frames = {}
-    for name in ("observations", "treatments", "static"):
-        text = getattr(tables, name).strip()
-        if text:
-            frames[name] = _csv(text, name, schema.patient_column)
-    rows = sum(frame.height for frame in frames.values())
+    frames = {name: _csv(getattr(tables, name), name, schema.patient_column) for name in READ}
+    rows = sum(frame.height for frame in frames.values() if frame is not None)
     if rows > limits.records:
         raise ProblemError(413, "Too much", f"{counted(rows, 'row')} are more than {limits.records:,}.", "observations")
-    given = frames.get("treatments")
+    given = frames["treatments"]
     if given is not None and not {"start", "time"} & set(given.columns):
         with in_field("treatments"):
             raise CohortError("The treatments need a column `start`, or `time`.")
-    return history_of(_read(frames["observations"], given, frames.get("static"), schema, None, by_table=True))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", CohortWarning)
+        cohort = _read(frames, schema)
+    with in_field("observations"):
+        if np.abs(cohort.history_end).max() > MOST_TIME or np.abs(cohort.records.times).max() > MOST_TIME:
+            raise CohortError(f"A time is below {-MOST_TIME:g} or above {MOST_TIME:g}.")
+    now = cohort.until(cohort.history_end)
+    notes = [str(warning.message) for warning in said if issubclass(warning.category, CohortWarning)]
+    notes += _unused(frames, schema)
+    at_the_end = len(cohort.events.start) - len(now.events.start)
+    if at_the_end:
+        notes.append(
+            f"{counted(at_the_end, 'treatment')} at the very end of the record: what is given now is part of a plan. "
+            "Add it to each."
+        )
+    end = float(now.history_end[0])
+    return HistoryAnswer(history=history_of(now), at=end, warnings=tuple(dict.fromkeys(notes)))
 
 
-def _csv(text: str, name: str, key: str) -> pl.DataFrame:
+def _unused(frames: Mapping[str, pl.DataFrame | None], schema: Schema) -> list[str]:
+    """Columns that the model does not know: they are left out, and that is said."""
+    known = {
+        "observations": {schema.time_column, *(variable.name for variable in schema.variables)},
+        "static": {variable.name for variable in schema.static},
+    }
+    found = []
+    for name, columns in known.items():
+        frame = frames[name]
+        left_out = [] if frame is None else [c for c in frame.columns if c not in columns | {schema.patient_column}]
+        if left_out:
+            found.append(f"Left out of the {name} table, since the model knows no such thing: {', '.join(left_out)}.")
+    return found
+
+
+def _csv(text: str, name: str, key: str) -> pl.DataFrame | None:
+    text = text.strip()
     with in_field(name):
+        if not text:
+            if name == "observations":
+                raise CohortError("Paste at least one observation.")
+            return None
         try:
             frame = pl.read_csv(io.StringIO(text), infer_schema_length=None, null_values=["", "NA", "NaN"])
         except (pl.exceptions.PolarsError, ValueError) as error:
@@ -167,23 +222,29 @@ def _csv(text: str, name: str, key: str) -> pl.DataFrame:
         return frame.with_columns(pl.lit(VISITOR).alias(key))
 
 
-def _read(
-    observations: pl.DataFrame,
-    treatments: pl.DataFrame | None,
-    static: pl.DataFrame | None,
-    schema: Schema,
-    at: float | None,
-    *,
-    by_table: bool = False,
-) -> Cohort:
+def _read(frames: Mapping[str, pl.DataFrame | None], schema: Schema, within: str = "") -> Cohort:
     """As training tables were read; what is wrong is said of the table that it is wrong in."""
-    if schema.static and static is None:
-        with in_field("static" if by_table else "history.static"):
+    if schema.static and frames["static"] is None:
+        with in_field(f"{within}static"):
             raise CohortError(f"The model knows {', '.join(v.name for v in schema.static)} of each patient. Say them.")
-    with in_field("observations" if by_table else "history"):
-        cohort = Cohort.from_tables(observations, treatments, static, like=schema, time_zero="as given")
-    with in_field("at"):
-        return cohort.until(cohort.history_end if at is None else np.array([at]))
+    try:
+        return _cohort(frames, schema)
+    except CohortError:
+        # One table more each time, until the one that is to blame; of a patient nothing need be known at first.
+        nothing = pl.DataFrame({schema.patient_column: [VISITOR]} | {v.name: [None] for v in schema.static})
+        some = {"static": nothing if schema.static else None}
+        for name in READ:
+            some[name] = frames[name]
+            with in_field(f"{within}{name}"):
+                _cohort(some, schema)
+        raise
+
+
+def _cohort(frames: Mapping[str, pl.DataFrame | None], schema: Schema) -> Cohort:
+    observations, treatments, static = frames["observations"], frames.get("treatments"), frames.get("static")
+    dated = observations is not None and observations.schema.get(schema.time_column) == pl.String
+    zero = "first record" if dated else "as given"
+    return Cohort.from_tables(observations, treatments, static, like=schema, time_zero=zero)
 
 
 def _events(given: list[dict[str, Any]], key: str) -> pl.DataFrame | None:

@@ -63,10 +63,10 @@ def in_field(field: str) -> Iterator[None]:
 
 def flaws_of(errors: list[dict[str, Any]]) -> list[Flaw]:
     """What pydantic found, by field; the first part says only that it is the body."""
+    places = [tuple(str(part) for part in error["loc"][1:] or error["loc"]) for error in errors]
     return [
-        Flaw(
-            field=".".join(str(part) for part in error["loc"][1:] or error["loc"]),
-            message=error["msg"].removeprefix("Value error, "),
-        )
-        for error in errors
+        Flaw(field=".".join(place), message=error["msg"].removeprefix("Value error, "))
+        for place, error in zip(places, errors, strict=True)
+        # What is too short only because its parts are wrong is not too short.
+        if not any(len(other) > len(place) and other[: len(place)] == place for other in places)
     ]

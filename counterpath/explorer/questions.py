@@ -16,11 +16,14 @@ from counterpath.cohort.findings import PlanWarning
 from counterpath.cohort.plan_parts import PatientId
 from counterpath.estimators import Estimator
 from counterpath.explorer.messages import Band, Behind, Change, Outlook
+from counterpath.explorer.problems import ProblemError
 from counterpath.predictive import Direction, Effect, Prediction, Ranking, Support
 from counterpath.predictive.prediction import BANDS
 
+PADDED_TO = (5, 15, 64)  # horizons: programs are compiled for so many, and the first two are warm
 UNSURE = 0.9  # of validation windows, the model is surer about so many: then somebody else should look
 SEED = 0
+EXPECTATION = 0.95  # of the band that the expected outcome lies in
 Draws = Float64[np.ndarray, "draws horizons"]
 
 
@@ -34,6 +37,7 @@ class Question:
         horizons: Elapsed times.
         draws: Of the weights.
         outcome: Which, by number.
+        notes: What there was to say about the record.
     """
 
     history: Cohort
@@ -41,6 +45,7 @@ class Question:
     horizons: tuple[float, ...]
     draws: int
     outcome: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -110,15 +115,22 @@ class Told:
 
 
 def warnings_of(question: Question) -> tuple[str, ...]:
-    """Resolve the plans: what is wrong with them is an error here, and does not reach the questions of others."""
+    """What to know about record and plans; what is wrong with a plan is an error here, of this question alone."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", PlanWarning)
         for plan in question.plans.values():
             plan.resolve(question.history)
-    return tuple(dict.fromkeys(str(warning.message) for warning in said if issubclass(warning.category, PlanWarning)))
+    of_plans = [str(warning.message) for warning in said if issubclass(warning.category, PlanWarning)]
+    return tuple(dict.fromkeys([*question.notes, *of_plans]))
 
 
-def tell(model: Estimator, questions: Sequence[Question]) -> list[Told]:
+def padded(horizons: tuple[float, ...]) -> tuple[float, ...]:
+    """The last one again, up to a number that programs are compiled for."""
+    number = next((number for number in PADDED_TO if number >= len(horizons)), len(horizons))
+    return horizons + horizons[-1:] * (number - len(horizons))
+
+
+def tell(model: Estimator, questions: Sequence[Question]) -> list[Told | ProblemError]:
     """Answer questions of one kind with one call of the model."""
     first, rows = questions[0], [(i, name) for i, question in enumerate(questions) for name in question.plans]
     said = [warnings_of(question) for question in questions]
@@ -128,25 +140,33 @@ def tell(model: Estimator, questions: Sequence[Question]) -> list[Told]:
         replace(questions[i].history, origins=pl.Series([0.0])).renamed(pl.Series([str(row)]))
         for row, (i, _) in enumerate(rows)
     ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlanWarning)  # each question has been told already
+    asked_for = len(first.horizons)
+    # Each question has been told of its plans already, and what is too large is found below.
+    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", PlanWarning)
         prediction = model.predict(
             Cohort.joined(histories),
             Plan.per_patient(plans),
-            horizons=first.horizons,
+            horizons=padded(first.horizons),
             draws=first.draws,
             seed=SEED,
             progress=False,
         )
-    prediction = prediction[prediction.outcomes[first.outcome].name]
-    outlooks, expected = _outlooks(prediction), prediction.laws[0].expected()
-    told = []
+        prediction = prediction[prediction.outcomes[first.outcome].name]
+        expected = prediction.laws[0].expected()[..., :asked_for]
+        outlooks = _outlooks(prediction, expected)
+    told: list[Told | ProblemError] = []
     for i, question in enumerate(questions):
         places = {name: rows.index((i, name)) for name in question.plans}
+        finite = {name: outlook for name, place in places.items() if (outlook := outlooks[place]) is not None}
+        if len(finite) < len(places):
+            detail = "No finite number comes out of this. Amounts, values or times are far too large."
+            told.append(ProblemError(422, "This cannot be asked", detail))
+            continue
         told.append(
             Told(
                 question,
-                {name: outlooks[place] for name, place in places.items()},
+                finite,
                 {name: expected[:, place] for name, place in places.items()},
                 {name: _support_of(prediction, place) for name, place in places.items()},
                 said[i],
@@ -159,36 +179,49 @@ def _support_of(prediction: Prediction, place: int) -> Support | None:
     return None if prediction.support is None else prediction.support.patients(slice(place, place + 1))
 
 
-def _outlooks(prediction: Prediction) -> list[Outlook]:
-    """Of each row."""
-    intervals = {level: prediction.interval(level) for level in BANDS}
-    mean, median = prediction.mean, prediction.median
-    model_std, outcome_std = prediction.model_uncertainty, prediction.outcome_uncertainty
-    found = []
+def _outlooks(prediction: Prediction, expected: Float64[np.ndarray, "draws rows horizons"]) -> list[Outlook | None]:
+    """Of each row, at the horizons that were asked for; none where the numbers are too large to be told."""
+    number = expected.shape[-1]
+
+    def asked(values: np.ndarray) -> np.ndarray:
+        return values[:, :number]
+
+    bands = {level: tuple(asked(end) for end in prediction.interval(level)) for level in BANDS}
+    mean, median = asked(prediction.mean), asked(prediction.median)
+    model_std, outcome_std = asked(prediction.model_uncertainty), asked(prediction.outcome_uncertainty)
+    expectation = np.quantile(expected, [(1 - EXPECTATION) / 2, (1 + EXPECTATION) / 2], axis=0)
+    numbers = np.concatenate([expected, np.stack([median, *(end for ends in bands.values() for end in ends)])])
+    infinite = np.isinf(model_std) | np.isinf(outcome_std) | ~np.isfinite(numbers).all(axis=0)
+    found: list[Outlook | None] = []
     for row in range(len(mean)):
+        if infinite[row].any():
+            found.append(None)
+            continue
         support = _support_of(prediction, row)
         said = () if support is None else cautions(support)
         found.append(
             Outlook(
                 mean=_numbers(mean[row]),
                 median=_numbers(median[row]),
-                bands=tuple(
-                    Band(level=level, lower=_numbers(lower[row]), upper=_numbers(upper[row]))
-                    for level, (lower, upper) in intervals.items()
-                ),
+                bands=tuple(_band(level, lower[row], upper[row]) for level, (lower, upper) in bands.items()),
+                expectation=None if np.isnan(model_std[row]).any() else _band(EXPECTATION, *expectation[:, row]),
                 model_uncertainty=_or_none(model_std[row]),
                 outcome_uncertainty=_or_none(outcome_std[row]),
-                behind=None if support is None else _behind(support, said),
+                behind=None if support is None else _behind(support, said, number),
                 defer=bool(said),
             )
         )
     return found
 
 
-def _behind(support: Support, said: tuple[str, ...]) -> Behind:
+def _band(level: float, lower: np.ndarray, upper: np.ndarray) -> Band:
+    return Band(level=level, lower=_numbers(lower), upper=_numbers(upper))
+
+
+def _behind(support: Support, said: tuple[str, ...], horizons: int) -> Behind:
     rank = support.spread_rank[0]
     return Behind(
-        windows=tuple(support.windows[0].tolist()),
+        windows=tuple(support.windows[0, :horizons].tolist()),
         never_observed=bool(support.never_observed.any()),
         surer_than=None if np.isnan(rank).all() else 1.0 - float(np.nanmax(rank)),
         cautions=said,

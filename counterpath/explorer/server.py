@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from counterpath.cohort import Cohort, CohortError
 from counterpath.estimators import BNCDE, Estimator, load
+from counterpath.estimators.model_file import ModelFileError
 from counterpath.explorer.app import create_app
 from counterpath.explorer.guard import LOCAL_NAMES
 from counterpath.simulators import simulate_tumor_growth
@@ -18,6 +24,7 @@ from counterpath.training.compiled import keep_compiled
 DEMO_PATIENTS, DEMO_TRAIN, DEMO_STEPS = 100, 300, 600
 MOST_CONNECTIONS = 500
 IDLE_SECONDS = 5
+HEAD_SECONDS = 10  # until a request's head must be there
 
 
 def serve(
@@ -45,19 +52,42 @@ def serve(
     keep_compiled()
     app = create_app(model, cohort, token=token, local_only=local)
     listener = listen(host, port)
-    where = f"http://{host}:{listener.getsockname()[1]}/"
-    say(f"The explorer is at {where}{f'?token={token}' if token else ''}. Ctrl-C stops it.")
+    name = f"[{host}]" if ":" in host else host
+    where = f"http://{name}:{listener.getsockname()[1]}/"
+    opened_with = f"?token={quote(token, safe='')}" if token else ""
+    say(f"The explorer is at {where}{opened_with}. Ctrl-C stops it.")
     config = uvicorn.Config(
         app,
         log_level="error",
         access_log=False,  # addresses would hold patients' names
         server_header=False,
         limit_concurrency=MOST_CONNECTIONS,
+        http=Impatient,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=IDLE_SECONDS,
         ws="none",
     )
     uvicorn.Server(config).run(sockets=[listener])
+
+
+class Impatient(H11Protocol):
+    """Closes a connection on which the head of a request is not there in time, however it trickles in."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Look at it from time to time."""
+        super().connection_made(transport)
+        self._look_again(None)
+
+    def _look_again(self, last: RequestResponseCycle | None) -> None:
+        self.loop.call_later(HEAD_SECONDS, self._look, last)
+
+    def _look(self, last: RequestResponseCycle | None) -> None:
+        if self.transport.is_closing():
+            return
+        if self.conn.their_state is h11.IDLE and self.cycle is last:
+            self.transport.abort()
+        else:
+            self._look_again(self.cycle)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -78,7 +108,7 @@ def demo_model(folder: Path, *, progress: bool) -> tuple[Estimator, Cohort]:
     """A small model of simulated patients, trained once and kept, and patients whom it has not seen."""
     patients = simulate_tumor_growth(patients=DEMO_PATIENTS, seed=1).cohort
     path = folder / "tumours.safetensors"
-    if path.exists():
+    with suppress(FileNotFoundError, ModelFileError):  # there is none yet, or it has been spoiled
         return load(path), patients
     model = BNCDE(5.0, steps=DEMO_STEPS).fit(
         simulate_tumor_growth(patients=DEMO_TRAIN, seed=0).cohort, progress=progress

@@ -1,5 +1,7 @@
 """The explorer's answers are the library's, to rounding; what cannot be answered is refused with the field's name."""
 
+import asyncio
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -65,6 +67,9 @@ def test_a_prediction_is_the_librarys(client, model, cohort):
         lower, upper = prediction.interval(band["level"])
         np.testing.assert_allclose(band["lower"], lower[0], rtol=1e-5)
         np.testing.assert_allclose(band["upper"], upper[0], rtol=1e-5)
+    expected = prediction.laws[0].expected()[:, 0]
+    np.testing.assert_allclose(outlook["expectation"]["lower"], np.quantile(expected, 0.025, axis=0), rtol=1e-4)
+    np.testing.assert_allclose(outlook["expectation"]["upper"], np.quantile(expected, 0.975, axis=0), rtol=1e-4)
     assert outlook["behind"]["windows"] == prediction.support.windows[0].tolist()
     assert (said["at"], said["elapsed"], said["outcome"]) == (50.0, HORIZONS, "tumor_volume")
 
@@ -121,6 +126,19 @@ def test_plans_are_compared_with_the_first(client, model, cohort):
     )
     best = np.array([said["probability_best"][name] for name in plans])
     np.testing.assert_allclose(best, ranking.probability_best[:, 0], atol=0.011)
+
+
+def test_plans_are_compared_with_the_one_that_is_named(client):
+    plans = {"1": PLAN, "0": OTHER}  # a program may have put such names into another order
+    first, second = (
+        client.post("/api/compare", json={**ASKED, "plans": plans, "versus": versus}).json() for versus in ("1", "0")
+    )
+    assert (first["versus"], list(first["changes"])) == ("1", ["0"])
+    assert (second["versus"], list(second["changes"])) == ("0", ["1"])
+    opposite = [-value for value in second["changes"]["1"]["mean"]]
+    np.testing.assert_allclose(first["changes"]["0"]["mean"], opposite, rtol=1e-6)
+    answer = client.post("/api/compare", json={**ASKED, "plans": plans, "versus": "2"})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "versus")
 
 
 def test_questions_that_come_together_are_answered_together(model, cohort, monkeypatch):
@@ -182,6 +200,79 @@ def test_what_cannot_be_asked_is_said_of_its_field(client, change, field, messag
     assert message in flaw["message"]
 
 
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"plan": {"doses": [{"treatment": "chemotherapy", "time": 0.0, "dose": 1e300}]}},
+        {
+            "patient": None,
+            "at": None,
+            "history": {"observations": [{"time": 0, "values": {"tumor_volume": 1e308}}], "static": {"subgroup": "A"}},
+        },
+    ],
+)
+def test_numbers_that_are_too_large_are_refused_and_harm_no_other(client, harm):
+    bodies = [{**ASKED, "plan": PLAN}, {**ASKED, "plan": PLAN, **harm}] * 2
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda body: client.post("/api/predict", json=body), bodies))
+    assert [answer.status_code for answer in answers] == [200, 422] * 2
+    assert "far too large" in answers[1].json()["detail"]
+    alone = client.post("/api/predict", json=bodies[0]).json()
+    np.testing.assert_allclose(answers[0].json()["outlook"]["mean"], alone["outlook"]["mean"], rtol=1e-5)
+
+
+def test_where_all_together_fail_each_is_answered_alone(model, cohort, monkeypatch):
+    original = type(model).predict
+
+    def fails(self, history, *arguments, **options):
+        time.sleep(0.1)  # so that others arrive meanwhile
+        if len(history) > 1:
+            raise ValueError("somebody's values do not fit")
+        return original(self, history, *arguments, **options)
+
+    with ready(model, cohort) as client:
+        monkeypatch.setattr(type(model), "predict", fails)
+        with ThreadPoolExecutor(6) as pool:
+            body = {**ASKED, "plan": PLAN}
+            answers = list(pool.map(lambda _: client.post("/api/predict", json=body).status_code, range(6)))
+    assert answers == [200] * 6
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "detail"),
+    [
+        (b'{"patient": "P/2",', 400, "at sign 18"),
+        (b"[" * 100_000, 400, ""),
+        (b'{"patient": "\xff"}', 400, ""),
+        (b"null", 422, ""),
+        (b'{"patient": "\\ud800", "plan": {}}', 422, "unicode"),
+        (
+            b'{"history": {"observations": [{"time": 0, "values": {"tumor_volume": 1}}], '
+            b'"static": {"subgroup": "\\ud800"}}, "plan": {}}',
+            422,
+            "",
+        ),
+        (b'{"patient": "P/2", "plan": {}, "at": NaN}', 422, "finite"),
+        (b'{"patient": "P/2", "plan": {}, "draws": ' + b"9" * 4_000 + b"}", 422, ""),
+    ],
+)
+def test_a_broken_body_is_refused(client, body, status, detail):
+    answer = client.post("/api/predict", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == status
+    assert detail in answer.json()["detail"]
+
+
+def test_what_is_wrong_within_is_not_said_of_the_whole(client):
+    answer = client.post("/api/predict", json={**ASKED, "plan": PLAN, "horizons": [-1.0]})
+    assert [flaw["field"] for flaw in answer.json()["errors"]] == ["horizons.0"]
+
+
+def test_a_history_names_only_what_the_model_knows(client):
+    history = {"observations": [{"time": 0, "values": {"tumor_volume": 2.0}}], "static": {"subgroup": "A", "age": 3}}
+    answer = client.post("/api/predict", json={"history": history, "plan": PLAN})
+    assert answer.json()["errors"][0]["field"] == "history.static.age"
+
+
 def test_nobody_by_that_name(client):
     answer = client.post("/api/predict", json={**ASKED, "patient": "nobody", "plan": PLAN})
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (404, "patient")
@@ -209,8 +300,9 @@ def test_a_table_becomes_a_record(client, cohort):
         "treatments": own.treatments.write_csv(),
         "static": own.static.select("patient", "subgroup").write_csv(),
     }
-    history = client.post("/api/history", json=tables).json()
-    body = {"history": history, "at": 50.0, "horizons": HORIZONS, "plan": PLAN}
+    read = client.post("/api/history", json=tables).json()
+    assert read["at"] == own.history_end[0]
+    body = {"history": read["history"], "at": 50.0, "horizons": HORIZONS, "plan": PLAN}
     said, expected = (client.post("/api/predict", json=one).json() for one in (body, {**ASKED, "plan": PLAN}))
     np.testing.assert_allclose(said["outlook"]["mean"], expected["outlook"]["mean"], rtol=1e-5)
 
@@ -224,6 +316,13 @@ def test_a_table_becomes_a_record(client, cohort):
         ({"observations": "patient,time,tumor_volume\n1,0,1\n2,0,1"}, "observations", "has 2 patients"),
         ({"observations": "time,tumor_volume\n0,1", "static": ""}, "static", "The model knows subgroup"),
         ({"observations": "time,tumor_volume\n0,1", "treatments": "drug\nx"}, "treatments", "a column `start`"),
+        (
+            {"observations": "time,tumor_volume\n0,1", "treatments": "treatment,start\nprayer,0"},
+            "treatments",
+            "'prayer' is not declared",
+        ),
+        ({"observations": "time,tumor_volume\n0,1", "static": "subgroup\nQ"}, "static", "'Q' is not a level"),
+        ({"observations": "time,tumor_volume\n0,1\n2e9,1"}, "observations", "above 1e+09"),
         ({}, "observations", "required"),
     ],
 )
@@ -232,6 +331,31 @@ def test_a_wrong_table_is_said_of_its_field(client, tables, field, message):
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == field
     assert message in answer.json()["errors"][0]["message"]
+
+
+def test_what_a_table_loses_is_said(client):
+    tables = {
+        "observations": "time,tumor_volume,mood\n0,1,3\n4,2,4",
+        "treatments": "treatment,start,dose\nchemotherapy,1,5\nradiotherapy,4,2",
+        "static": "subgroup\nA",
+    }
+    said = client.post("/api/history", json=tables).json()
+    left_out, at_the_end = said["warnings"]
+    assert left_out == "Left out of the observations table, since the model knows no such thing: mood."
+    assert "1 treatment at the very end of the record" in at_the_end
+    assert [event["treatment"] for event in said["history"]["treatments"]] == ["chemotherapy"]
+    assert said["at"] == 4.0
+
+
+def test_a_table_may_have_dates(client):
+    tables = {
+        "observations": "time,tumor_volume\n2024-03-01,1\n2024-03-05,2",
+        "treatments": "treatment,start,dose\nchemotherapy,2024-03-02,5",
+        "static": "subgroup\nA",
+    }
+    said = client.post("/api/history", json=tables).json()
+    assert [row["time"] for row in said["history"]["observations"]] == [0.0, 4.0]
+    assert [event["start"] for event in said["history"]["treatments"]] == [1.0]
 
 
 def test_patients_are_searched_sorted_and_paged(client, cohort):
@@ -282,6 +406,7 @@ def test_nothing_is_compiled_for_a_question_of_the_page(with_patients, model, co
 
         assert compilations(bodies[:1]) == 0
         assert compilations(bodies) == 0
+        assert compilations([bodies[0] | {"horizons": [1.0, 2.5]}]) == 0  # as five
         assert compilations([bodies[0] | {"horizons": [1.0] * 20 + [2.0] * 20}]) == 1  # the count does count
 
 
@@ -304,3 +429,62 @@ def test_who_waits_too_long_is_told(model, cohort, monkeypatch):
         monkeypatch.setattr(type(model), "predict", original)
         time.sleep(0.6)
         assert client.post("/api/predict", json={**body, "horizons": [1.0]}).status_code in (200, 504)
+
+
+def test_a_model_that_cannot_be_made_ready_says_so_for_good(model, cohort, monkeypatch, caplog):
+    def fails(*_, **__):
+        raise ValueError("the pressure of patient 17 is 93.5")
+
+    app = create_app(model, cohort)
+    monkeypatch.setattr(type(model), "even_horizons", fails)
+    with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+        while (answer := client.get("/api/card")).json()["title"] == "Not ready":
+            time.sleep(0.05)
+    assert (answer.status_code, answer.json()["title"]) == (503, "Failed")
+    assert "ValueError while the model was made ready" in caplog.text
+    assert "93.5" not in answer.text + caplog.text
+
+
+def test_patients_of_another_kind_are_refused_at_the_start(model):
+    with pytest.raises(cp.CohortError):
+        create_app(model, cp.load_example_ward())
+
+
+def test_who_has_gone_is_not_answered(model, cohort, monkeypatch):
+    original, asked = type(model).predict, []
+
+    def slow(self, history, *arguments, **options):
+        asked.append(len(history))
+        time.sleep(0.4)
+        return original(self, history, *arguments, **options)
+
+    with ready(model, cohort) as client:
+        monkeypatch.setattr(type(model), "predict", slow)
+        body = json.dumps({**ASKED, "plan": PLAN}).encode()
+        portal = client.portal
+        busy = portal.start_task_soon(leaving, client.app, body, 5.0)
+        time.sleep(0.1)  # the worker is busy with the first
+        gone = [portal.start_task_soon(leaving, client.app, body, 0.05) for _ in range(3)]
+        assert [one.result(5) for one in gone] == [None] * 3
+        assert busy.result(5) == 200
+        assert client.post("/api/predict", json={**ASKED, "plan": PLAN}).status_code == 200
+    assert asked == [1, 1]  # nothing was worked out for those who left
+
+
+async def leaving(app, body, patience):
+    """Ask, and hang up after some seconds; the status of the answer, if there was one."""
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "path": "/api/predict", "raw_path": b"/api/predict", "method": "POST", "headers": headers}
+    messages, status = [{"type": "http.request", "body": body, "more_body": False}], []
+
+    async def receive():
+        if messages:
+            return messages.pop()
+        await asyncio.sleep(patience)
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        status.append(message.get("status"))
+
+    await app(scope | {"query_string": b"", "root_path": "", "http_version": "1.1"}, receive, send)
+    return status[0] if status else None

@@ -23,6 +23,9 @@ async def inner(scope, receive, send):
     await send({"type": "http.response.body", "body": b"got " + body})
 
 
+JSON = {"Content-Type": "application/json"}
+
+
 def client(*, token=None, local_only=True, base_url="http://127.0.0.1:8765", **options):
     return TestClient(Guard(inner, limits=LIMITS, token=token, local_only=local_only), base_url=base_url, **options)
 
@@ -54,7 +57,28 @@ def test_the_token_opens():
     cookie = opened.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
+    assert TOKEN not in cookie
     assert guarded.get("/").status_code == 200  # by the cookie
+
+
+def test_a_token_may_have_any_signs():
+    token = 'ключ; "quoted", ünd % more'
+    guarded = client(token=token, follow_redirects=False)
+    assert guarded.get("/api/card", headers={"Authorization": f"Bearer {token}".encode()}).status_code == 200
+    assert guarded.get("/", params={"token": token}).status_code == 303
+    assert guarded.get("/").status_code == 200  # by the cookie
+    fresh = client(token=token)
+    assert fresh.get("/", headers={"Cookie": f"{COOKIE}={token}".encode()}).status_code == 401
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_a_body_that_is_not_said_to_be_json_is_refused(kind):
+    """Pages elsewhere can send such bodies without asking first."""
+    headers = {} if kind is None else {"Content-Type": kind}
+    answer = client().post("/", content=b"{}", headers=headers)
+    assert (answer.status_code, answer.headers["content-type"]) == (415, "application/problem+json")
+    assert client().post("/", content=b"{}", headers={"Content-Type": "application/json; charset=utf-8"}).is_success
+    assert client().post("/").is_success  # nothing is sent
 
 
 def test_other_names_of_this_machine_are_refused():
@@ -78,9 +102,10 @@ def test_every_answer_is_strict(path):
 
 
 def test_a_body_that_is_too_long_is_refused():
-    assert client().post("/", content=b"x" * 100).text == "got " + "x" * 100
-    assert client().post("/", content=b"x" * 101).status_code == 413
-    assert client().post("/", content=iter([b"x" * 60, b"x" * 60])).status_code == 413  # without saying how long
+    assert client().post("/", content=b"x" * 100, headers=JSON).text == "got " + "x" * 100
+    assert client().post("/", content=b"x" * 101, headers=JSON).status_code == 413
+    chunks = iter([b"x" * 60, b"x" * 60])
+    assert client().post("/", content=chunks, headers=JSON).status_code == 413  # without saying how long
     assert client().post("/", content=b"x", headers={"Content-Length": "-1"}).status_code == 413
 
 
@@ -96,6 +121,40 @@ def test_who_sends_too_slowly_is_left():
     scope = {"type": "http", "path": "/", "method": "POST", "query_string": b"", "headers": [(b"host", b"localhost")]}
     asyncio.run(Guard(inner, limits=LIMITS, token=None, local_only=True)(scope, never, send))
     assert sent[0]["status"] == 408
+
+
+def test_who_has_gone_is_not_worked_for():
+    cancelled = []
+
+    async def works(scope, receive, send):
+        await receive()
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    messages = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive():
+        return messages.pop()
+
+    async def send(message):
+        raise AssertionError(message)
+
+    async def ask():
+        scope = {
+            "type": "http",
+            "path": "/",
+            "method": "GET",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost")],
+        }
+        await Guard(works, limits=LIMITS, token=None, local_only=True)(scope, receive, send)
+        await asyncio.sleep(0)
+
+    asyncio.run(asyncio.wait_for(ask(), 5))
+    assert cancelled == [True]
 
 
 def test_what_went_wrong_is_written_down_without_values(caplog):

@@ -199,7 +199,7 @@ def test_ones_own_patient_stays_in_the_page(page, cohort):
     page.wait_for_function("() => document.querySelector('#observations').value.includes('tumor_volume')")
     page.fill("#treatments", own.treatments.drop("patient").write_csv())
     said = changing(page, lambda: page.click("#use"))
-    assert page.locator("#who").inner_text() == "Your own patient"
+    assert page.locator("#who").inner_text() == "Own patient"
     assert said["at"] == own.records.times[-1] or said["at"] > 0
     assert state(page)["patient"] is None
     assert "1.5" not in unquote(page.url)  # a link holds no record

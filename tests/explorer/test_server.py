@@ -1,5 +1,6 @@
 """The server as a process: started from the shell, killed, started again; and what it will not start with."""
 
+import asyncio
 import contextlib
 import re
 import signal
@@ -8,13 +9,17 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import httpx2
 import pytest
+import uvicorn
 from running_explorer import some_model, some_patients
 from shell import MAIN, in_one_line, run
 
-from counterpath.explorer.server import listen
+import counterpath as cp
+from counterpath.explorer import server
+from counterpath.explorer.server import Impatient, demo_model, listen, serve
 
 ASKED = {"patient": "P/2", "at": 50.0, "plan": {"doses": [{"treatment": "chemotherapy", "time": 0.0}]}}
 
@@ -98,6 +103,78 @@ def test_what_it_does_not_start_with(arguments, code, message, tmp_path):
     assert message in in_one_line(result.stderr)
     if code == 1:
         assert result.stderr.strip().count("\n") == 0
+
+
+@pytest.mark.slow
+def test_patients_of_another_kind_are_refused_in_one_line(folder, tmp_path):
+    cp.load_example_ward().save(tmp_path / "ward")
+    result = run("explore", folder / "model.safetensors", "--data", tmp_path / "ward", "--port", "0")
+    assert result.exit_code == 1
+    assert result.stderr.strip().count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "said"),
+    [
+        ("127.0.0.1", None, "http://127.0.0.1:"),
+        ("::1", None, "http://[::1]:"),
+        ("127.0.0.1", "a token & more of it", "/?token=a%20token%20%26%20more%20of%20it."),
+    ],
+)
+def test_the_address_that_is_said_can_be_opened(host, token, said, monkeypatch):
+    if host == "::1" and not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    heard = []
+    monkeypatch.setattr(server, "create_app", lambda *_, **__: None)
+    monkeypatch.setattr(server, "keep_compiled", lambda: None)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda _, sockets: sockets[0].close())
+    serve(cp.LastValue(1.0), None, host=host, port=0, token=token, say=heard.append)
+    assert said in heard[0]
+
+
+@pytest.mark.slow
+def test_a_spoiled_demo_is_trained_again(tmp_path, monkeypatch):
+    quick = SimpleNamespace(fit=lambda *_, **__: some_model())
+    for name, value in {"DEMO_PATIENTS": 10, "DEMO_TRAIN": 20, "BNCDE": lambda *_, **__: quick}.items():
+        monkeypatch.setattr(server, name, value)
+    path = tmp_path / "tumours.safetensors"
+    path.write_bytes(b"half of a mod")
+    trained, patients = demo_model(tmp_path, progress=False)
+    again, _ = demo_model(tmp_path, progress=False)
+    assert (trained.max_horizon, len(patients)) == (again.max_horizon, 10)
+    assert path.read_bytes() != b"half of a mod"
+
+
+def test_who_never_ends_the_head_of_a_request_is_left(monkeypatch):
+    """However it trickles in; who has asked is not hurried."""
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
+
+    async def answers(scope, receive, send):
+        await asyncio.sleep(1)
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    with listen("127.0.0.1", 0) as listener:
+        serving = uvicorn.Server(uvicorn.Config(answers, http=Impatient, lifespan="off", log_level="error"))
+        thread = threading.Thread(target=serving.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        while not serving.started:
+            time.sleep(0.01)
+        with (
+            socket.create_connection(listener.getsockname()) as asks,
+            socket.create_connection(listener.getsockname()) as trickles,
+        ):
+            asks.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            trickled = 0
+            with contextlib.suppress(ConnectionError):
+                while trickled < 40:
+                    trickles.sendall(b"G")
+                    trickled += 1
+                    time.sleep(0.05)
+            assert trickled < 40
+            assert asks.recv(100).startswith(b"HTTP/1.1 204")
+        serving.should_exit = True
+        thread.join(10)
 
 
 def test_it_listens_on_a_socket_that_asyncio_knows_as_tcp():

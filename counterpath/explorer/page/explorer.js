@@ -4,11 +4,12 @@ const MOST_PLANS = 3;
 const COLOURS = ["--first", "--second", "--third"];
 const DASHES = ["solid", "dash", "dot"];
 const HISTORY_SHOWN = 3; // times the longest horizon
+const MOST_SIGNS = 40; // of a plan's name
 const STEPS = 50; // of the timeline: what is clicked or dragged lies on one of them
 
 const at = (id) => document.getElementById(id);
 const state = {
-  card: null, patients: [], patient: null, history: null, record: null, now: null, better: "", outcome: null,
+  card: null, patients: [], patient: null, history: null, record: null, notes: [], now: null, better: "", outcome: null,
   plans: [{ name: "A", doses: [], infusions: [], keeps: false }, { name: "B", doses: [], infusions: [], keeps: false }],
   active: 0, answer: null,
 };
@@ -19,7 +20,9 @@ async function ask(path, body, signal) {
   const options = body === undefined ? {} : {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
   };
-  const response = await fetch(path, { ...options, signal });
+  const response = await fetch(path, { ...options, signal }).catch((error) => {
+    throw error.name === "AbortError" ? error : new Error("The server does not answer. Start it again; what you see here stays.");
+  });
   const content = await response.json();
   if (!response.ok) throw Object.assign(new Error(content.detail), { problem: content });
   return content;
@@ -32,7 +35,7 @@ async function start() {
       state.card = await ask("api/card");
       break;
     } catch (error) {
-      if (error.problem?.status !== 503) return tell(error);
+      if (error.problem?.title !== "Not ready") return tell(error);
       at("model").textContent = "The model is being made ready …";
       await new Promise((later) => setTimeout(later, 500));
     }
@@ -47,59 +50,81 @@ async function start() {
   for (const outcome of card.learned.outcomes) at("outcome").append(new Option(outcome.name));
   at("outcome-label").hidden = card.learned.outcomes.length < 2;
   state.plans[0].keeps = card.learned.treatments.some((one) => one.rate !== null); // against nothing at all
+  at("sure").textContent = `± holds 95% after ${after(card.max_horizon)} if nothing changes`;
   drawAdders();
   await listPatients();
   await openLink();
 }
 
+let lists = 0;
+
 async function listPatients() {
+  const turn = (lists += 1);
   const query = new URLSearchParams({ search: at("search").value, sort: at("sort").value, size: 200 });
   const found = await ask(`api/patients?${query}`);
+  if (turn !== lists) return; // something else has been searched for meanwhile
   state.patients = found.patients;
   at("patients").replaceChildren(...found.patients.map((line) => {
-    const item = element("li", { role: "option", tabIndex: 0 },
+    const item = element("li", { role: "option", tabIndex: -1 },
       element("span", { className: "who", textContent: line.patient, title: line.patient }),
-      element("span", { className: "how", textContent: line.width === null ? "" : `± ${number(line.width / 2)}`,
-        title: "Half of the 95% interval at the longest horizon, if nothing changes" }));
-    item.setAttribute("aria-selected", String(line.patient === state.patient));
+      element("span", { className: "how", textContent: line.width === null ? "" : `± ${number(line.width / 2)}` }));
     item.addEventListener("click", () => choose(line.patient));
     item.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(line.patient); }
-      const next = { ArrowDown: item.nextSibling, ArrowUp: item.previousSibling }[event.key];
+      const next = { ArrowDown: item.nextSibling, ArrowUp: item.previousSibling, Home: item.parentNode.firstChild,
+        End: item.parentNode.lastChild }[event.key];
       if (next) { event.preventDefault(); next.focus(); }
     });
     return item;
   }));
+  at("sure").hidden = found.patients.every((line) => line.width === null);
+  markChosen();
   const hidden = found.total - found.patients.length;
   at("more").textContent = hidden > 0 ? `and ${hidden.toLocaleString()} more: search for them` : `${found.total.toLocaleString()} patients`;
 }
 
+// One stop of the Tab key for all of them; arrow keys go on from there.
+function markChosen() {
+  const items = [...at("patients").children];
+  for (const item of items) {
+    const chosen = state.patient !== null && item.firstChild.textContent === state.patient;
+    item.setAttribute("aria-selected", String(chosen));
+    item.tabIndex = chosen ? 0 : -1;
+  }
+  if (items.length && items.every((item) => item.tabIndex === -1)) items[0].tabIndex = 0;
+}
+
+let choices = 0;
+
 async function choose(patient, now = null) {
+  const turn = (choices += 1);
   try {
     const query = new URLSearchParams({ patient });
     if (now !== null) query.set("at", now);
     const record = await ask(`api/record?${query}`);
+    if (turn !== choices) return; // somebody else has been chosen meanwhile
     const before = Number((record.last - state.card.max_horizon).toFixed(2));
-    if (now === null && before >= record.first) return choose(patient, before); // so that what came later can be seen
-    Object.assign(state, { patient, record, history: null, now: record.at });
+    if (now === null && before >= record.first) {
+      await choose(patient, before); // so that what came later can be seen
+      return;
+    }
+    Object.assign(state, { patient, record, history: null, notes: [], now: record.at });
     at("followed").hidden = false;
     opened(`Patient ${patient}`);
   } catch (error) { tell(error); }
 }
 
-function useOwn(history) {
-  const times = [...history.observations.map((row) => row.time), ...history.treatments.map((row) => row.stop ?? row.start)];
-  Object.assign(state, { patient: null, history, record: null, now: Math.max(...times) });
+function useOwn({ history, at: now, warnings }) {
+  choices += 1;
+  Object.assign(state, { patient: null, history, record: null, notes: warnings, now });
   at("followed").hidden = true;
-  opened("Your own patient");
+  opened("Own patient");
 }
 
 function opened(title) {
-  at("who").textContent = title;
+  Object.assign(at("who"), { textContent: title, title });
   at("at").value = state.now;
-  for (const item of at("patients").children) {
-    item.setAttribute("aria-selected", String(item.firstChild.textContent === state.patient));
-  }
+  markChosen();
   drawPlans();
   changed();
 }
@@ -118,20 +143,22 @@ function changed() {
 async function compare() {
   if (state.patient === null && state.history === null) return;
   pending?.abort();
-  pending = new AbortController();
+  const mine = (pending = new AbortController());
   at("answers").classList.add("waiting");
   const about = state.history === null ? { patient: state.patient } : { history: state.history };
   const plans = Object.fromEntries(state.plans.map((plan) => [plan.name, asPlan(plan)]));
-  const asked = { ...about, at: state.now, plans, horizons: state.card.curve, outcome: state.outcome,
-    better: state.better || null };
+  const asked = { ...about, at: state.now, plans, versus: state.plans[0].name, horizons: state.card.curve,
+    outcome: state.outcome, better: state.better || null };
   try {
-    state.answer = await ask("api/compare", asked, pending.signal);
+    const answer = await ask("api/compare", asked, mine.signal);
+    if (mine !== pending) return;
+    state.answer = answer;
     tell(null);
     drawAnswer();
   } catch (error) {
-    if (error.name !== "AbortError") tell(error);
+    if (mine === pending && error.name !== "AbortError") tell(error);
   }
-  at("answers").classList.remove("waiting");
+  if (mine === pending) at("answers").classList.remove("waiting");
 }
 
 function asPlan(plan) {
@@ -158,6 +185,8 @@ function faint(colour, share) {
   return `rgba(${part(0)}, ${part(1)}, ${part(2)}, ${share})`;
 }
 
+let picture = null;
+
 function drawAnswer() {
   const { answer, now } = state;
   const known = (state.history ?? state.record.history);
@@ -171,112 +200,180 @@ function drawAnswer() {
     if (!outlook) return;
     const colour = style(COLOURS[i]);
     const times = answer.elapsed.map((time) => now + time);
-    const line = { x: times, mode: "lines", hoverinfo: "skip", showlegend: false, legendgroup: plan.name };
+    const line = { x: times, mode: "lines", hoverinfo: "skip", showlegend: false };
     const active = i === state.active;
     for (const [k, band] of [...outlook.bands].reverse().entries()) {
       if (!active && k > 0) continue; // of the others the widest band alone
-      const fill = faint(colour, active ? 0.16 : 0.1);
+      const fill = faint(colour, active ? 0.18 : 0.1);
       traces.push({ ...line, y: band.lower, line: { width: 0 } },
         { ...line, y: band.upper, line: { width: 0 }, fill: "tonexty", fillcolor: fill });
     }
-    const std = outlook.model_uncertainty;
-    if (active && std.every((value) => value !== null)) {
-      for (const side of [-1.96, 1.96]) {
-        traces.push({ ...line, y: outlook.mean.map((mean, k) => mean + side * std[k]), line: { width: 1, dash: "dash", color: colour } });
-      }
+    if (active) {
+      const levels = outlook.bands.map((band) => Math.round(100 * band.level)).join(", ");
+      traces.at(-1).name = `bands: ${levels}%`;
+      Object.assign(traces.at(-1), { showlegend: true, legendrank: 2000 });
     }
-    traces.push({ ...line, y: outlook.median, name: label(plan.name), showlegend: true, hoverinfo: "x+y+name",
-      line: { color: colour, width: 2.2, dash: DASHES[i] } });
+    if (active && outlook.expectation) {
+      const { level, lower, upper } = outlook.expectation;
+      const dashed = { ...line, line: { width: 1.3, dash: "4px,3px", color: colour } };
+      traces.push({ ...dashed, y: lower }, { ...dashed, y: upper, showlegend: true, legendrank: 2001, name: `expectation, ${Math.round(100 * level)}%` });
+    }
+    traces.push({ ...line, y: outlook.median, name: label(plan.name), showlegend: true, legendrank: i, hoverinfo: "x+y+name",
+      line: { color: colour, width: 2.4, dash: DASHES[i] } });
   });
-  const points = { mode: "markers", x: seen.map((row) => row.time), y: seen.map((row) => row.values[name]), name: "recorded",
+  const points = { mode: "markers", hoverinfo: "x+y+name", x: seen.map((row) => row.time), y: seen.map((row) => row.values[name]), name: "recorded",
     marker: { color: style("--ink"), size: 6 } };
   traces.push({ ...points, mode: "lines+markers", line: { color: style("--quiet"), width: 1 } });
   if (later.length) {
     traces.push({ ...points, x: later.map((row) => now + row.time), y: later.map((row) => row.values[name]),
-      name: "came later, under what was really given", marker: { color: style("--ground"), size: 7, line: { width: 1.5, color: style("--ink") } } });
+      name: "what came later", marker: { color: style("--ground"), size: 7, line: { width: 1.5, color: style("--ink") } } });
   }
   const lanes = given(known, from, now);
+  const begin = Math.max(from, seen[0]?.time ?? from);
   const share = lanes.names.length ? Math.min(0.06 * lanes.names.length, 0.4) : 0; // of the picture's height
   const axis = { gridcolor: style("--line"), zerolinecolor: style("--line"), linecolor: style("--line") };
   const variable = state.card.learned.outcomes.find((one) => one.name === name);
-  Plotly.react("chart", [...traces, ...lanes.traces], {
+  picture = { data: [...traces, ...lanes.traces], layout: {
     margin: { l: 60, r: 10, t: 8, b: 40 }, paper_bgcolor: style("--ground"), plot_bgcolor: style("--ground"),
     font: { color: style("--ink"), size: 12 }, hovermode: "closest",
     shapes: [{ type: "line", x0: now, x1: now, yref: "paper", y0: 0, y1: 1, line: { color: style("--quiet"), width: 1, dash: "dot" } }],
     annotations: [{ x: now, yref: "paper", y: 1, text: "now", showarrow: false, xanchor: "left", font: { color: style("--quiet") } }],
-    xaxis: { ...axis, anchor: share ? "y2" : "y", title: { text: `${state.card.learned.time_unit}s since time zero` }, range: [Math.max(from, seen[0]?.time ?? from), now + state.card.max_horizon * 1.02] },
+    xaxis: { ...axis, anchor: share ? "y2" : "y", title: { text: `${state.card.learned.time_unit}s since time zero` }, range: [begin - 0.02 * (now - begin), now + state.card.max_horizon * 1.03] },
     yaxis: { ...axis, domain: [share && share + 0.03, 1], automargin: true, title: { text: label(variable.unit ? `${name} (${variable.unit})` : name) } },
     yaxis2: { ...axis, domain: [0, share || 1], visible: share > 0, type: "category", categoryarray: [...lanes.names].reverse(), categoryorder: "array",
       range: [-0.5, lanes.names.length - 0.5], fixedrange: true, automargin: true, tickfont: { size: 11, color: style("--quiet") } },
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
-  }, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] });
+    legend: { orientation: "h", traceorder: "normal", x: 0, y: 1.02, yanchor: "bottom", itemwidth: 30, font: { size: 10.5 }, itemclick: false, itemdoubleclick: false },
+  } };
+  Plotly.react("chart", picture.data, picture.layout, { responsive: true, displaylogo: false,
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "toImage"] });
   drawCards();
 }
 
-// What was given, below the course: a line per treatment that was.
-function given(known, from, now) {
-  const shown = known.treatments.filter((event) => (event.dose !== null ? event.start : Math.min(event.stop ?? now, now)) >= from);
-  const names = state.card.learned.treatments.map((one) => one.name).filter((name) => shown.some((event) => event.treatment === name));
-  const traces = names.map((name) => {
-    const { unit } = usual(name);
-    const [x, text] = [[], []];
-    for (const event of shown.filter((one) => one.treatment === name)) {
-      const amount = label(`${name} ${number(event.dose ?? event.rate)} ${unit ?? ""}`);
-      if (event.dose !== null) x.push(event.start, null);
-      else x.push(Math.max(event.start, from), Math.min(event.stop ?? now, now), null);
-      text.push(...Array(event.dose !== null ? 2 : 3).fill(amount));
-    }
-    const doses = shown.every((event) => event.treatment !== name || event.dose !== null);
-    return { x, y: x.map((time) => (time === null ? null : label(name))), text, yaxis: "y2", mode: doses ? "markers" : "lines+markers", hoverinfo: "text+x",
-      showlegend: false, line: { width: 6, color: style("--quiet") }, marker: { size: doses ? 9 : 6, symbol: doses ? "triangle-up" : "line-ns", color: style("--quiet") } };
+// The picture to keep says whom it is about and what the plans change: it will be seen without the page.
+function savePicture() {
+  const { answer } = state;
+  const last = answer.elapsed.length - 1;
+  const said = state.plans.filter((one) => answer.changes[one.name]).map((one) => {
+    const { mean, lower, upper, probability_of_benefit: benefit } = answer.changes[one.name];
+    const how = `${signed(mean[last])} (95%: ${signed(lower[last])} to ${signed(upper[last])})`;
+    return `${one.name} against ${answer.versus} after ${after(answer.elapsed[last])}: ${how}${benefit ? `, probability of benefit ${percent(benefit[last])}` : ""}`;
   });
-  return { names: names.map(label), traces };
+  const lines = [...said, answer.label, state.card.notice];
+  const note = { text: lines.map(label).join("<br>"), showarrow: false, xref: "paper", yref: "paper", x: 0, y: 0, yshift: -62, xanchor: "left",
+    yanchor: "top", align: "left", font: { size: 11, color: style("--quiet") } };
+  const layout = { ...picture.layout, title: { text: label(`${at("who").textContent}, now at ${after(state.now)}`), x: 0.01, y: 0.99, yanchor: "top", pad: { t: 10 }, font: { size: 15 } },
+    annotations: [...picture.layout.annotations, note], margin: { l: 60, r: 20, t: 90, b: 76 + 16 * lines.length } };
+  return Plotly.downloadImage({ data: picture.data, layout }, { format: "png", scale: 2, width: 1000, height: 600, filename: "comparison" });
+}
+
+// What was given, below the course, and what the plan in hand would give: a line per treatment.
+function given(known, from, now) {
+  const past = known.treatments.filter((event) => (event.dose !== null ? event.start : Math.min(event.stop ?? now, now)) >= from);
+  const asked = [...plan().doses.map((one) => ({ ...one, start: now + one.time })),
+    ...plan().infusions.map((one) => ({ ...one, dose: null, start: now + one.start, stop: one.stop === null ? null : now + one.stop }))];
+  const kept = plan().keeps ? running().map((treatment) => ({ treatment, dose: null, rate: null, start: now, stop: null })) : [];
+  const planned = [...asked, ...kept].filter((event) => event.start < now + state.card.max_horizon);
+  const names = state.card.learned.treatments.map((one) => one.name).filter((name) => [...past, ...planned].some((event) => event.treatment === name));
+  const lane = (events, name, colour, first, last) => {
+    const { unit } = usual(name);
+    const own = events.filter((one) => one.treatment === name);
+    const [x, text] = [[], []];
+    for (const event of own) {
+      const amount = event.dose ?? event.rate;
+      const said = label(amount === null ? `${name} goes on` : `${name} ${number(amount)} ${unit ?? ""}`);
+      if (event.dose !== null) x.push(event.start, null);
+      else x.push(Math.max(event.start, first), Math.min(event.stop ?? last, last), null);
+      text.push(...Array(event.dose !== null ? 2 : 3).fill(said));
+    }
+    const doses = own.every((event) => event.dose !== null);
+    return { x, y: x.map((time) => (time === null ? null : label(name))), text, yaxis: "y2", mode: doses ? "markers" : "lines+markers", hoverinfo: "text+x",
+      showlegend: false, line: { width: 6, color: colour }, marker: { size: doses ? 9 : 6, symbol: doses ? "triangle-up" : "line-ns", color: colour } };
+  };
+  const [quiet, strong] = [style("--quiet"), style(COLOURS[state.active])];
+  const traces = names.flatMap((name) => [lane(past, name, quiet, from, now), lane(planned, name, strong, now, now + state.card.max_horizon)]);
+  return { names: names.map(label), traces: traces.filter((trace) => trace.x.length) };
 }
 
 function drawCards() {
   const { answer, card } = state;
-  const unit = card.learned.time_unit;
   const shown = card.horizons.map((horizon) => answer.elapsed.findIndex((time) => Math.abs(time - horizon) < 1e-9 * card.max_horizon));
-  const when = (k) => `${number(answer.elapsed[k])} ${unit}${answer.elapsed[k] === 1 ? "" : "s"}`;
-  const first = state.plans[0].name;
+  const when = (k) => ({ text: after(answer.elapsed[k]) });
+  const told = (values) => shown.map((k) => values[k]);
+  const outlooks = Object.values(answer.outlooks);
+  const power = powerOf(outlooks.flatMap((one) => [one.median, one.bands.at(-1).upper].flatMap(told)));
+  const unit = card.learned.outcomes.find((one) => one.name === outcomeName()).unit ?? "";
+  const measure = `${power ? `× 10${raised(power)} ` : ""}${unit}`.trim();
   at("label").textContent = `Numbers are: ${answer.label}.`;
-  at("cards").replaceChildren(...state.plans.filter((one) => answer.outlooks[one.name]).map((one, i) => {
+  const cards = state.plans.filter((one) => answer.outlooks[one.name]).map((one) => {
     const outlook = answer.outlooks[one.name];
     const widest = outlook.bands.at(-1);
-    const std = (values, k) => (values[k] === null ? "–" : number(values[k], 2));
-    const parts = [table(["after", "median", "95% of outcomes", "± model", "± outcome"], shown.map((k) => [when(k), number(outlook.median[k]),
-      `${number(widest.lower[k])} to ${number(widest.upper[k])}`, std(outlook.model_uncertainty, k), std(outlook.outcome_uncertainty, k)]))];
+    const course = scaled(power, told(outlook.median));
+    const spread = scaled(power, [...told(outlook.model_uncertainty), ...told(outlook.outcome_uncertainty)], 2);
+    const parts = [table(["after", "median", "95% of outcomes", "± model", "± outcome"], shown.map((k) => [when(k), course(outlook.median[k]),
+      range(course, widest.lower[k], widest.upper[k]), spread(outlook.model_uncertainty[k]), spread(outlook.outcome_uncertainty[k])]))];
     const change = answer.changes[one.name];
     if (change) {
       const benefit = change.probability_of_benefit;
-      parts.push(table(["after", `effect vs ${first}`, "95%", ...(benefit ? ["P(benefit)"] : [])], shown.map((k) => [when(k), signed(change.mean[k]),
-        `${signed(change.lower[k])} to ${signed(change.upper[k])}`, ...(benefit ? [percent(benefit[k])] : [])])));
+      const much = scaled(power, [...told(change.mean), ...told(change.lower), ...told(change.upper)], 3, true);
+      parts.push(table(["after", `effect vs ${answer.versus}`, "95%", ...(benefit ? ["P(benefit)"] : [])], shown.map((k) => [when(k), much(change.mean[k]),
+        range(much, change.lower[k], change.upper[k]), ...(benefit ? [{ text: percent(benefit[k]), value: benefit[k] }] : [])])));
     }
-    if (answer.probability_best) {
-      const last = shown.at(-1);
-      parts.push(element("p", { textContent: `Best in expectation after ${when(last)}: ${percent(answer.probability_best[one.name][last])}` }));
-    }
-    const box = element("section", { className: "card", id: `card-${i}` }, element("h3", { textContent: one.name }), ...parts, ...support(outlook));
-    box.style.setProperty("--plan", `var(${COLOURS[state.plans.indexOf(one)]})`);
+    const place = state.plans.indexOf(one);
+    const head = element("h3", {}, element("span", { textContent: one.name }), element("span", { className: "measure", textContent: measure }));
+    const box = element("section", { className: "card", id: `card-${place}` }, head, ...parts, ...support(outlook));
+    box.style.setProperty("--plan", `var(${COLOURS[place]})`);
     return box;
-  }), ...answer.warnings.map((text) => element("p", { className: "quiet", textContent: text })));
+  });
+  at("cards").replaceChildren(...(cards.length > 1 ? [glance(power, measure, shown.at(-1))] : []), ...cards);
+  const notes = [...new Set([...state.notes, ...answer.warnings])];
+  at("notes").hidden = notes.length === 0;
+  at("notes").replaceChildren(...notes.map((text) => element("li", { textContent: text })));
+}
+
+// All plans in one table, at the longest horizon.
+function glance(power, measure, last) {
+  const { answer } = state;
+  const shown = state.plans.filter((one) => answer.outlooks[one.name]);
+  const median = scaled(power, shown.map((one) => answer.outlooks[one.name].median[last]));
+  const changes = shown.map((one) => answer.changes[one.name]);
+  const much = scaled(power, changes.map((one) => one?.mean[last] ?? 0), 3, true);
+  const share = (value) => (value === undefined ? { text: "" } : { text: percent(value), value });
+  const best = answer.probability_best;
+  const rows = shown.map((one, i) => {
+    const { behind, defer, median: values } = answer.outlooks[one.name];
+    const fewest = behind === null ? null : Math.min(...behind.windows);
+    return [{ text: one.name }, median(values[last]), changes[i] ? much(changes[i].mean[last]) : { text: "–" },
+      ...(best ? [share(changes[i]?.probability_of_benefit[last]), share(best[one.name][last])] : []),
+      { text: fewest === null ? "–" : `${fewest === 0 ? "never" : fewest.toLocaleString("en")}${defer ? " ⚠" : ""}` }];
+  });
+  const made = table(["plan", "median", "effect", ...(best ? ["benefit", "best"] : []), "seen"], rows);
+  const titles = { effect: `What the plan changes in expectation against ${answer.versus}`, benefit: `Probability that the expected outcome is better than under ${answer.versus}`,
+    best: "Probability that the expected outcome is the best of all", seen: "Comparable training windows; ⚠: do not lean on this forecast" };
+  for (const head of made.querySelectorAll("th")) head.title = titles[head.textContent] ?? "";
+  [...made.rows].slice(1).forEach((row, i) => row.style.setProperty("--plan", `var(${COLOURS[state.plans.indexOf(shown[i])]})`));
+  const heading = element("h3", {}, element("span", { textContent: `After ${after(answer.elapsed[last])}, against ${answer.versus}` }), element("span", { className: "measure", textContent: measure }));
+  return element("section", { id: "glance" }, heading, made);
 }
 
 function table(heads, rows) {
+  const cell = ({ text, value }) => {
+    const made = element("td", { textContent: text });
+    if (typeof value === "number") Object.assign(made, { title: String(value) }).dataset.value = value;
+    return made;
+  };
   return element("table", {}, element("tr", {}, ...heads.map((text) => element("th", { textContent: text }))),
-    ...rows.map((row) => element("tr", {}, ...row.map((text) => element("td", { textContent: text })))));
+    ...rows.map((row) => element("tr", {}, ...row.map(cell))));
 }
 
 function support(outlook) {
   const { behind } = outlook;
   if (behind === null) return [];
   const fewest = Math.min(...behind.windows);
-  const parts = [element("p", { className: "quiet support", textContent: fewest === 0 ? "never observed" : `${fewest.toLocaleString()} comparable training windows` })];
+  const many = fewest === 0 ? "never observed" : `${fewest.toLocaleString("en")} comparable training window${fewest === 1 ? "" : "s"}`;
+  const parts = [element("p", { className: "quiet support", textContent: outlook.defer ? many : `${many}: nothing speaks against this forecast` })];
   if (outlook.defer) {
     parts.push(element("p", { className: "defer", textContent: "Do not lean on this forecast; let somebody else look:" }),
       element("ul", { className: "defer" }, ...behind.cautions.map((text) => element("li", { textContent: text }))));
-  } else {
-    parts.push(element("p", { className: "quiet", textContent: "Nothing speaks against this forecast." }));
   }
   return parts;
 }
@@ -323,16 +420,24 @@ function drawPlans() {
     const tab = element("button", { type: "button", role: "tab", textContent: one.name });
     tab.setAttribute("aria-selected", String(i === state.active));
     tab.style.borderBottomColor = `var(${COLOURS[i]})`;
-    tab.addEventListener("click", () => { state.active = i; drawPlans(); if (state.answer) drawAnswer(); });
+    tab.tabIndex = i === state.active ? 0 : -1;
+    tab.addEventListener("click", () => activate(i));
+    tab.addEventListener("keydown", (event) => {
+      const next = i + ({ ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0);
+      if (next === i || !state.plans[next]) return;
+      event.preventDefault();
+      activate(next);
+      at("tabs").querySelectorAll("[role=tab]")[next].focus();
+    });
     return tab;
   });
-  const name = element("input", { value: plan().name, maxLength: 40, title: "Name of this plan", id: "plan-name" });
+  const name = element("input", { value: plan().name, maxLength: MOST_SIGNS, title: "Name of this plan", id: "plan-name" });
   name.addEventListener("change", () => {
     const wanted = name.value.trim();
     if (wanted && !state.plans.some((one, i) => i !== state.active && one.name === wanted)) plan().name = wanted;
-    plansChanged();
+    setTimeout(plansChanged); // first the focus goes where it wants to
   });
-  const extra = [name];
+  const extra = [element("label", {}, "name ", name)];
   if (state.plans.length < MOST_PLANS) {
     extra.push(button("Another plan", () => {
       const free = ["A", "B", "C"].find((letter) => state.plans.every((one) => one.name !== letter)) ?? `Plan ${state.plans.length + 1}`;
@@ -348,9 +453,23 @@ function drawPlans() {
       plansChanged();
     }, "remove"));
   }
-  at("tabs").replaceChildren(...tabs, ...extra);
-  drawTimeline();
-  drawEvents();
+  keepingFocus("tabs", () => at("tabs").replaceChildren(...tabs, ...extra));
+  keepingFocus("timeline", drawTimeline);
+  keepingFocus("events", drawEvents);
+}
+
+// What is drawn anew takes the place of what had the focus.
+function keepingFocus(id, draw) {
+  const those = () => [...at(id).querySelectorAll("button, input, .grip")];
+  const place = those().indexOf(document.activeElement);
+  draw();
+  if (place >= 0) those()[Math.min(place, those().length - 1)]?.focus();
+}
+
+function activate(i) {
+  state.active = i;
+  drawPlans();
+  if (state.answer) drawAnswer();
 }
 
 const LANE = 30;
@@ -431,9 +550,7 @@ function grip(event, part, time, amount, x, y, colour, timeOf) {
     else if (key.key === "Delete" || key.key === "Backspace") removeEvent(event);
     else return;
     key.preventDefault();
-    const place = [...at("timeline").querySelectorAll(".grip")].indexOf(circle);
     plansChanged();
-    at("timeline").querySelectorAll(".grip")[place]?.focus();
   });
   return circle;
 }
@@ -451,7 +568,7 @@ function drawEvents() {
     input.addEventListener("change", () => {
       const typed = input.value === "" ? null : Number(input.value);
       if (typed === null ? allowEmpty : Number.isFinite(typed)) event[key] = typed;
-      plansChanged();
+      setTimeout(plansChanged);
     });
     return input;
   };
@@ -496,21 +613,41 @@ function keepLink() {
   history.replaceState(null, "", `#${encodeURIComponent(text)}`);
 }
 
+// What a link holds is not trusted: only numbers and names of the right kind are taken.
+function plansOf(held) {
+  const some = (value) => (Array.isArray(value) ? value : []);
+  const isTime = (value) => Number.isFinite(value) && value >= 0;
+  const known = (one) => usual(one?.treatment) !== undefined;
+  const names = new Set();
+  return some(held?.plans).slice(0, MOST_PLANS).map((one, i) => {
+    const asked = String(one?.name ?? "").trim().slice(0, MOST_SIGNS);
+    const name = asked === "" || names.has(asked) ? `Plan ${i + 1}` : asked;
+    names.add(name);
+    const doses = some(one?.doses).filter((dose) => known(dose) && isTime(dose.time) && Number.isFinite(dose.dose));
+    const infusions = some(one?.infusions).filter((infusion) => known(infusion) && isTime(infusion.start)
+      && (infusion.stop === null || isTime(infusion.stop)) && Number.isFinite(infusion.rate));
+    return { name, keeps: Boolean(one?.keeps),
+      doses: doses.map(({ treatment, time, dose }) => ({ treatment, time, dose })),
+      infusions: infusions.map(({ treatment, start: from, stop, rate }) => ({ treatment, start: from, stop, rate })) };
+  });
+}
+
 async function openLink() {
-  let held = {};
-  try { held = JSON.parse(decodeURIComponent(location.hash.slice(1)) || "{}"); } catch { tell(new Error("The link cannot be read.")); }
-  if (Array.isArray(held.plans) && held.plans.length) {
-    const known = (one) => usual(one.treatment) !== undefined;
-    state.plans = held.plans.slice(0, MOST_PLANS).map((one) => ({ name: String(one.name), keeps: Boolean(one.keeps),
-      doses: (one.doses ?? []).filter(known), infusions: (one.infusions ?? []).filter(known) }));
-  }
-  state.better = ["lower", "higher"].includes(held.better) ? held.better : "";
+  let [held, unread] = [null, false];
+  try { held = JSON.parse(decodeURIComponent(location.hash.slice(1)) || "null"); } catch { unread = true; }
+  const plans = plansOf(held);
+  if (plans.length) Object.assign(state, { plans, active: 0 });
+  state.better = ["lower", "higher"].includes(held?.better) ? held.better : "";
   at("better").value = state.better;
-  state.outcome = state.card.learned.outcomes.some((one) => one.name === held.outcome) ? held.outcome : null;
-  if (state.outcome) at("outcome").value = state.outcome;
+  state.outcome = state.card.learned.outcomes.some((one) => one.name === held?.outcome) ? held.outcome : null;
+  at("outcome").value = state.outcome ?? outcomeName();
   drawPlans();
-  if (typeof held.patient === "string") await choose(held.patient, typeof held.now === "number" ? held.now : null);
+  if (typeof held?.patient === "string") await choose(held.patient, typeof held.now === "number" ? held.now : null);
+  else if (plans.length && state.history !== null) changed();
+  else if (plans.length) tell(new Error("The link holds the plans and no record. Give the patient's record again, or choose somebody."));
   else if (state.patients.length) await choose(state.patients[0].patient);
+  else at("who").textContent = "Give the record of a patient";
+  if (unread) state.notes = ["The link cannot be read, so it is left aside."];
 }
 
 function save(name, text) {
@@ -542,13 +679,37 @@ function shape(tag, attributes, text) {
   return made;
 }
 
+// Numbers of one table share their power of ten and their decimals, so that they can be compared at a glance.
+
+const largest = (values) => Math.max(...values.map((value) => Math.abs(value ?? 0)));
+
+function powerOf(values) {
+  const most = largest(values);
+  return most > 0 && (most < 0.01 || most >= 1e5) ? 3 * Math.floor(Math.log10(most) / 3) : 0;
+}
+
+function scaled(power, values, digits = 3, withSign = false) {
+  const most = largest(values) / 10 ** power;
+  const decimals = most > 0 ? Math.min(Math.max(digits - 1 - Math.floor(Math.log10(most)), 0), 5) : 0;
+  return (value) => {
+    if (value === null) return { text: "–", value };
+    const text = Math.abs(value / 10 ** power).toFixed(decimals);
+    const isZero = Number(text) === 0;
+    return { text: `${isZero ? "" : value < 0 ? "−" : withSign ? "+" : ""}${text}`, value };
+  };
+}
+
+const range = (form, lower, upper) => ({ text: `${form(lower).text} to ${form(upper).text}` });
+const raised = (power) => String(power).replaceAll(/[-\d]/g, (sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]);
+const after = (time) => `${number(time)} ${state.card.learned.time_unit}${time === 1 ? "" : "s"}`;
+
 function number(value, digits = 3) {
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
   return String(Number(value.toPrecision(digits)));
 }
 
 const signed = (value) => (value > 0 ? `+${number(value)}` : number(value).replace("-", "−"));
-const percent = (share) => `${Math.round(100 * share)}%`;
+const percent = (share) => (share < 0.01 ? "< 1%" : share > 0.99 ? "> 99%" : `${Math.round(100 * share)}%`); // of some hundred draws
 
 function theme(name) {
   document.documentElement.dataset.theme = name;
@@ -576,7 +737,7 @@ at("json").addEventListener("click", () => {
   const plans = Object.fromEntries(state.plans.map((one) => [one.name, { ...asPlan(one), time_unit: state.card.learned.time_unit }]));
   save("comparison.json", JSON.stringify({ patient: state.patient, at: state.now, plans, answer: state.answer }, null, 2));
 });
-at("png").addEventListener("click", () => Plotly.downloadImage("chart", { format: "png", scale: 2, filename: "comparison" }));
+at("png").addEventListener("click", () => { if (state.answer) savePicture().catch(tell); });
 at("own").addEventListener("click", () => {
   const { learned } = state.card;
   const names = [...learned.outcomes, ...learned.covariates].map((one) => one.name);
@@ -605,6 +766,7 @@ at("use").addEventListener("click", async () => {
     }
   }
 });
+addEventListener("hashchange", () => { if (state.card) openLink().catch(tell); }); // a link that was pasted into this very page
 addEventListener("resize", () => { if (state.card) drawTimeline(); });
 
 start().catch(tell);
