@@ -53,10 +53,10 @@ def person(subject=1):
     return [row(subject, None, "SEX//F"), row(subject, -24 * 365.2425 * 40, "MEDS_BIRTH")]
 
 
-def write_meds(folder, *shards, drop=(), **casts):
-    """A data set of these files."""
+def write_meds(folder, *shards, drop=(), names=None, **casts):
+    """A data set of these files; `names` are other names of columns."""
     for number, rows in enumerate(shards):
-        table = pl.DataFrame(rows, schema=KINDS, orient="row").drop(*drop).cast(casts)
+        table = pl.DataFrame(rows, schema=KINDS, orient="row").drop(*drop).cast(casts).rename(names or {})
         path = folder / "data" / "train" / f"{number}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         table.write_parquet(path)

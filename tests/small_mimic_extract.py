@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from counterpath.importers.mimic_extract import COVARIATES
+from counterpath.importers.mimic_extract import COVARIATES, RANGES
 
 STAY = ["subject_id", "hadm_id", "icustay_id"]
 VARIABLES = ["diastolic blood pressure", "heart rate"]
@@ -30,14 +30,14 @@ def tables(stays=((1, 10, 100, 4), (2, 20, 200, 3))):
 
 
 def long_stays(stays=12, hours=40, seed=0):
-    """The paper's variables, each seen in every third hour."""
+    """The paper's variables, each seen in every third hour, with plausible values."""
     rng = np.random.default_rng(seed)
     content = tables([(number, number, number, hours) for number in range(1, stays + 1)])
     means = content["vitals_labs_mean"]
     names = ["diastolic blood pressure", *COVARIATES]
-    values = np.where(
-        rng.random((len(means), len(names))) < 1 / 3, rng.normal(70.0, 5.0, (len(means), len(names))), np.nan
-    )
+    low, high = np.array([RANGES[name] for name in names]).T
+    is_seen, place = rng.random((len(means), len(names))) < 1 / 3, rng.normal(0.4, 0.03, (len(means), len(names)))
+    values = np.where(is_seen, low + (high - low) * place, np.nan)
     columns = pd.MultiIndex.from_tuples([(name, "mean") for name in names], names=LEVELS)
     content["vitals_labs_mean"] = pd.DataFrame(values, index=means.index, columns=columns)
     content["interventions"]["vaso"] = (rng.random(len(means)) < 0.3).astype(int)

@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any
+
+import polars as pl
 
 from counterpath.cohort.findings import Finding, counted, name_patients
 from counterpath.cohort.journal import Journal
 
 SAYINGS = {
     "outside-stay": ("{n} of {name} {lie} outside of any stay and {were} left out.", "records"),
+    "outside-record": (
+        "{n} of {name} {lie} before the first measurement or after follow-up and {were} left out.",
+        "records",
+    ),
     "out-of-range": ("{n} of {name} {lie} outside of its range and {were} left out.", "values"),
+    "implausible": (
+        "{n} of {name} {lie} outside of the plausible range and {were} kept. Look at {them}, or read with "
+        "implausible='leave out'.",
+        "values",
+    ),
+    "other-unit": ("{n} of {name} {are} in a unit that the spec leaves out.", "records"),
     "no-value": ("{n} of {name} {have} no number and {were} left out.", "records"),
     "no-time": ("{n} of {name} {have} no time and {were} left out.", "records"),
     "no-end": ("{n} of {name} {have} no end and {last} until the end of follow-up.", "starts"),
     "no-start": ("{n} of {name} {come} without a start before {them} and {were} left out.", "ends"),
-    "no-length": ("{n} of {name} {end} when {they} {begin} and {were} left out.", "intervals"),
+    "several-starts": ("{n} of {name} {come} while several starts are open, and {close} the latest.", "ends"),
+    "no-length": ("{n} of {name} {have} no length within the stay and {were} left out.", "intervals"),
+    "no-number": ("{n} {begin} without a number and {were} left out.", "stays"),
+    "unended": ("{n} {have} no end and {last} until the next begins, if there is one.", "stays"),
     "no-outcome": ("{n} {have} no record of the outcome and {were} left out.", "patients"),
+    "unsaid": ("{n} of {name} {have} no value and {count} as not given.", "hours"),
+}
+SINGULAR = {
+    "are": "is",
+    "begin": "begins",
+    "close": "closes",
+    "come": "comes",
+    "count": "counts",
+    "have": "has",
+    "last": "lasts",
+    "lie": "lies",
+    "them": "it",
+    "were": "was",
 }
 
 
@@ -29,19 +57,35 @@ class LeftOut:
 
     def __init__(self, source: str):
         self.source = source
-        self._of: dict[tuple[str, str], list[Any]] = {}
+        # Numbers by patient: a list of all that is left out would grow with the data set.
+        self._of: dict[tuple[str, str], Counter[str]] = {}
 
-    def add(self, what: str, name: str, patients: list[Any]) -> None:
+    def add(self, what: str, name: str, patients: pl.Series) -> None:
         """One more of each of these patients, who may be there several times."""
-        if patients:
-            self._of.setdefault((what, name), []).extend(patients)
+        if not len(patients):
+            return
+        numbers = self._of.setdefault((what, name), Counter())
+        by_patient = patients.cast(pl.String).alias("patient").to_frame().group_by("patient", maintain_order=True)
+        for patient, number in by_patient.len().iter_rows():
+            numbers[patient] += number
+
+    def findings(self) -> list[Finding]:
+        """All of it."""
+        return [
+            _finding(f"{self.source}-{what}", SAYINGS[what], name, numbers)
+            for (what, name), numbers in sorted(self._of.items())
+        ]
 
     def said(self) -> list[Finding]:
         """All of it, each with a warning."""
         journal = Journal()
-        for (what, name), patients in sorted(self._of.items()):
-            journal.unasked(_finding(f"{self.source}-{what}", SAYINGS[what], name, patients))
+        for finding in self.findings():
+            journal.unasked(finding)
         return journal.findings
+
+    def as_reasons(self) -> str:
+        """All of it in one line, for an error that nothing is left."""
+        return f" Of what there was: {' '.join(map(str, self.findings()))}" if self._of else ""
 
 
 def those_there(source: str, asked: Sequence[str], known: Collection[str], lack: str, journal: Journal) -> list[str]:
@@ -61,18 +105,16 @@ def those_there(source: str, asked: Sequence[str], known: Collection[str], lack:
     return [name for name in asked if name in known]
 
 
-def _finding(code: str, saying: tuple[str, str], name: str, patients: list[Any]) -> Finding:
+def _finding(code: str, saying: tuple[str, str], name: str, numbers: Counter[str]) -> Finding:
     sentence, things = saying
-    one = len(patients) == 1
-    words = {"lie": "lies", "have": "has", "come": "comes", "end": "ends", "last": "lasts", "begin": "begins"}
-    forms = {word: single if one else word for word, single in words.items()}
-    forms |= {"were": "was" if one else "were", "them": "it" if one else "them", "they": "it" if one else "they"}
-    message = sentence.format(n=counted(len(patients), things.removesuffix("s"), things), name=name, **forms)
+    total = numbers.total()
+    forms = {word: single if total == 1 else word for word, single in SINGULAR.items()}
+    message = sentence.format(n=counted(total, things.removesuffix("s"), things), name=name, **forms)
     return Finding(
         code,
         "warning",
-        f"{message[:1].upper()}{message[1:]} ({name_patients(patients)})",
-        count=len(patients),
-        patients=tuple(dict.fromkeys(patients)),
+        f"{message[:1].upper()}{message[1:]} ({name_patients(numbers)})",
+        count=total,
+        patients=tuple(numbers),
         columns=(name,) if name else (),
     )

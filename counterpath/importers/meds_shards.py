@@ -11,6 +11,7 @@ from counterpath.cohort.findings import CohortError, did_you_mean
 from counterpath.importers.meds_spec import MedsSpec, selects
 
 STANDARD = ("subject_id", "time", "code", "numeric_value")
+BATCH = 100_000  # rows that are checked at once
 
 
 def find_shards(folder: Path) -> list[Path]:
@@ -32,7 +33,13 @@ def split_subjects(folder: Path, split: str) -> pl.Series:
     path = folder / "metadata" / "subject_splits.parquet"
     if not path.is_file():
         raise CohortError(f"{path} does not exist, so nothing says who is in {split!r}. Leave split=… out.")
-    table = pl.read_parquet(path)
+    try:
+        table = pl.read_parquet(path, columns=["subject_id", "split"]).cast({"subject_id": pl.Int64})
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise CohortError(
+            f"{path} is damaged, or lacks the columns subject_id (a number) and split ({_in_one_line(error)}). Copy it "
+            "anew, or leave split=… out."
+        ) from error
     chosen = table.filter(pl.col("split") == split)["subject_id"]
     if not len(chosen):
         raise CohortError(f"Nobody is in {split!r}. {did_you_mean(split, table['split'].unique().sort().to_list())}")
@@ -50,22 +57,29 @@ def read_shard(path: Path, spec: MedsSpec, subjects: pl.Series | None) -> pl.Dat
     try:
         scan = pl.scan_parquet(path)
         names = _checked_columns(path, scan, spec)
-        _check_order(path, scan)
+        _check_order(path)
         chosen = scan.filter(selects(spec.all_codes))
         if subjects is not None:
             chosen = chosen.filter(pl.col("subject_id").is_in(subjects.implode()))
         wanted = [name for name in (*STANDARD, "unit", *sorted(spec.columns)) if name in names]
         events = chosen.select(*dict.fromkeys(wanted)).collect(engine="streaming")
     except (pl.exceptions.ComputeError, OSError) as error:
-        raise CohortError(f"{path} is damaged, or no Parquet file ({error}). Copy it anew.") from error
+        raise CohortError(f"{path} is damaged, or no Parquet file ({_in_one_line(error)}). Copy it anew.") from error
     for missing, kind in (("numeric_value", pl.Float32), ("unit", pl.String)):
         if missing not in events.columns:
             events = events.with_columns(pl.lit(None, dtype=kind).alias(missing))
-    return events.with_columns(pl.col("numeric_value").cast(pl.Float64))
+    if spec.stay is not None and spec.stay.number is not None:
+        events = events.with_columns(_as_text(events[spec.stay.number]))
+    return events.with_columns(pl.col("numeric_value").cast(pl.Float64), pl.col("unit").cast(pl.String))
 
 
-def read_shards(paths: list[Path], spec: MedsSpec, subjects: pl.Series | None) -> Iterator[tuple[Path, pl.DataFrame]]:
-    """One after the other; a subject who is in two of them is an error."""
+def _as_text(numbers: pl.Series) -> pl.Series:
+    """Numbers of stays, which some data sets write as text, and some as floats since some are missing."""
+    return (numbers.fill_nan(None).cast(pl.Int64) if numbers.dtype.is_float() else numbers).cast(pl.String)
+
+
+def read_shards(paths: list[Path], spec: MedsSpec, subjects: pl.Series | None) -> Iterator[pl.DataFrame]:
+    """Their events, one file after the other; a subject who is in two of them is an error."""
     seen: dict[int, Path] = {}
     for path in paths:
         events = read_shard(path, spec, subjects)
@@ -76,7 +90,11 @@ def read_shards(paths: list[Path], spec: MedsSpec, subjects: pl.Series | None) -
                     "all events of a subject in one file. Write the data set anew."
                 )
             seen[subject] = path
-        yield path, events
+        yield events
+
+
+def _in_one_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _checked_columns(path: Path, scan: pl.LazyFrame, spec: MedsSpec) -> list[str]:
@@ -91,7 +109,7 @@ def _checked_columns(path: Path, scan: pl.LazyFrame, spec: MedsSpec) -> list[str
     try:
         empty = pq.read_schema(path).empty_table()
     except pa.ArrowException as error:
-        raise OSError(str(error).splitlines()[0]) from error
+        raise OSError(str(error)) from error
     if "code" in empty.column_names and pa.types.is_large_string(empty.schema.field("code").type):
         # The same text, as polars writes it.
         empty = empty.set_column(empty.column_names.index("code"), "code", pa.array([], pa.string()))
@@ -105,35 +123,52 @@ def _checked_columns(path: Path, scan: pl.LazyFrame, spec: MedsSpec) -> list[str
     return names
 
 
-def _check_order(path: Path, scan: pl.LazyFrame) -> None:
-    """No null where none may be, subjects together, their times in order."""
-    same = pl.col("subject_id") == pl.col("subject_id").shift()
-    earlier = same & (pl.col("time") < pl.col("time").shift())
-    found = (
-        scan.select(
-            pl.col("code").is_null().sum().alias("no_code"),
-            pl.col("subject_id").is_null().sum().alias("no_subject"),
-            pl.col("subject_id").filter(pl.col("code").is_null()).first().alias("without"),
-            pl.col("subject_id").filter(earlier).first().alias("unsorted"),
-            (~same.fill_null(value=False)).sum().alias("runs"),
-            pl.col("subject_id").n_unique().alias("subjects"),
-        )
-        .collect(engine="streaming")
-        .row(0, named=True)
-    )
-    if found["no_subject"]:
+def _check_order(path: Path) -> None:
+    """No null where none may be, subjects together, their times in order.
+
+    Batch by batch, so that memory does not grow with the rows of a file, but only with its number of subjects.
+    """
+    seen: set[int] = set()
+    before = pl.DataFrame(schema={"subject_id": pl.Int64, "time": pl.Datetime("us")})
+    for rows in _batches(path, ["subject_id", "time", "code"]):
+        _require_all(path, rows)
+        rows = pl.concat([before, rows.drop("code")])
+        _require_order(path, rows)
+        runs = rows["subject_id"].rle().struct.field("value").to_list()
+        for subject in runs[before.height :]:
+            if subject in seen:
+                raise CohortError(
+                    f"{path}: rows of subject {subject} do not stand together. Sort the file by subject_id and time."
+                )
+            seen.add(subject)
+        before = rows.tail(1)
+
+
+def _require_order(path: Path, rows: pl.DataFrame) -> None:
+    is_earlier = (pl.col("time") < pl.col("time").shift()) & (pl.col("subject_id") == pl.col("subject_id").shift())
+    for subject in rows.filter(is_earlier)["subject_id"]:
         raise CohortError(
-            f"{path} has {found['no_subject']:,} rows without a subject_id. Remove them, or mend the file."
+            f"{path}: times of subject {subject} are not in order. Sort the file by subject_id and time, as MEDS wants "
+            "it."
         )
-    if found["no_code"]:
+
+
+def _batches(path: Path, columns: list[str]) -> Iterator[pl.DataFrame]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(path, pre_buffer=False)  # would hold the whole file
+    try:
+        for batch in file.iter_batches(BATCH, columns=columns):
+            yield pl.DataFrame(batch)
+    except pa.ArrowException as error:
+        raise OSError(str(error)) from error
+
+
+def _require_all(path: Path, rows: pl.DataFrame) -> None:
+    if rows["subject_id"].null_count():
+        raise CohortError(f"{path} has rows without a subject_id. Remove them, or mend the file.")
+    for subject in rows.filter(pl.col("code").is_null())["subject_id"]:
         raise CohortError(
-            f"{path} has {found['no_code']:,} rows without a code, the first of subject {found['without']}. "
-            "Remove them, or mend the file."
+            f"{path} has rows without a code, the first of subject {subject}. Remove them, or mend the file."
         )
-    if found["unsorted"] is not None:
-        raise CohortError(
-            f"{path}: times of subject {found['unsorted']} are not in order. MEDS wants the rows of a subject sorted "
-            "by time. Sort the file by subject_id and time."
-        )
-    if found["runs"] != found["subjects"]:
-        raise CohortError(f"{path}: rows of a subject do not stand together. Sort the file by subject_id and time.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
@@ -12,22 +11,28 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, ValidationError, model_validator
 
 from counterpath.cohort.findings import CohortError, did_you_mean
-from counterpath.cohort.schema import Strict, in_plain_words
+from counterpath.cohort.schema import FOLLOW_UP_END, TIME_ORIGIN, Strict, in_plain_words
 from counterpath.cohort.units import TimeUnit
 
 PATTERN = "re:"  # before a regular expression that a whole code must match
+BEGIN = "begin"  # of a patient's record, in the table of static variables
+KEYS = frozenset({"patient", "time", BEGIN, FOLLOW_UP_END, TIME_ORIGIN})
 
 
 def _compiles(codes: tuple[str, ...]) -> tuple[str, ...]:
     for code in codes:
-        if code.startswith(PATTERN):
-            try:
-                re.compile(code.removeprefix(PATTERN))
-            except re.error as error:
-                raise ValueError(f"{code!r} is not a regular expression ({error})") from error
+        try:
+            pl.select(code=pl.lit("")).select(selects((code,)))
+        except pl.exceptions.ComputeError as error:
+            lines = str(error).strip().splitlines()
+            why = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), lines[0])
+            raise ValueError(
+                f"{code!r} is not a regular expression as polars reads them ({why}); "
+                "list the codes, or write a simpler pattern"
+            ) from error
     return codes
 
 
@@ -35,8 +40,24 @@ def _one_or_several(codes: Any) -> Any:
     return (codes,) if isinstance(codes, str) else codes
 
 
+def _is_factor(value: bool | float) -> bool | float:
+    if value is not False and (value is True or value <= 0):
+        raise ValueError("write a factor above 0, or false to leave the unit out")
+    return value
+
+
+def _in_order(limits: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
+    low, high = limits
+    if low is not None and high is not None and low >= high:
+        raise ValueError(f"the lower limit {low:g} is not below the upper limit {high:g}")
+    return limits
+
+
 # A code, or `re:` and a regular expression that matches whole codes; one or several.
 Codes = Annotated[tuple[str, ...], BeforeValidator(_one_or_several), AfterValidator(_compiles), Field(min_length=1)]
+# How many of the usual unit one of another is; false leaves records in it out.
+Factor = Annotated[StrictBool | float, AfterValidator(_is_factor)]
+Limits = Annotated[tuple[float | None, float | None], AfterValidator(_in_order)]
 
 
 def selects(codes: Codes) -> pl.Expr:
@@ -55,16 +76,16 @@ class Measured(Strict):
     Attributes:
         codes: Of its records.
         unit: Of its values, for labels; where the data has a column `unit`, other units must be in `units`.
-        units: Factors that bring other units to `unit`.
+        units: Factors that bring other units to `unit`; `false` leaves records in a unit out, and counts them.
         range: Values outside are left out, and counted.
-        bounds: That no value can leave; predictions of an outcome respect them.
+        bounds: That no value can leave; one outside is an error, and predictions of an outcome respect them.
     """
 
     codes: Codes
     unit: str | None = None
-    units: dict[str, float] = Field(default_factory=dict)
-    range: tuple[float | None, float | None] | None = None
-    bounds: tuple[float | None, float | None] | None = None
+    units: dict[str, Factor] = Field(default_factory=dict)
+    range: Limits | None = None
+    bounds: Limits | None = None
 
 
 class Fixed(Strict):
@@ -87,10 +108,12 @@ class Given(Strict):
         codes: Of single doses, whose numeric value is the dose.
         starts: Of beginnings of intervals, whose numeric value is the rate.
         ends: Of their ends.
-        pair_by: Columns that a start and its end share, such as the number of an order. Without them an end belongs to
-            the start before it.
+        pair_by: Columns that a start and its end share, such as the number of an order. Of those that share them, and
+            of all starts and ends of a subject where there are none, an end closes the latest start before it that is
+            still open. So a lost end costs the interval that lost it, which lasts until follow-up ends, and no other;
+            but where intervals overlap without a number, which end is whose is a guess. Such ends are counted.
         unit: Of dose or rate.
-        units: Factors that bring other units to `unit`.
+        units: Factors that bring other units to `unit`; `false` leaves what is given in a unit out, and counts it.
     """
 
     codes: Codes | None = None
@@ -98,7 +121,7 @@ class Given(Strict):
     ends: Codes | None = None
     pair_by: tuple[str, ...] = ()
     unit: str | None = None
-    units: dict[str, float] = Field(default_factory=dict)
+    units: dict[str, Factor] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> Given:
@@ -145,6 +168,18 @@ class MedsSpec(Strict):
     stay: Stay | None = None
     merge_within: Annotated[float, Field(ge=0)] = 0.0
     death: Codes = ("MEDS_DEATH",)
+
+    @model_validator(mode="after")
+    def _names_are_told_apart(self) -> MedsSpec:
+        names = [*self.outcome, *self.covariates, *self.treatments]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(
+                    f"{name!r} is named twice; give each outcome, covariate and treatment a name of its own"
+                )
+        for name in sorted(KEYS.intersection((*self.measured, *self.static))):
+            raise ValueError(f"{name!r} is the name of a key column; choose another name for the variable")
+        return self
 
     @property
     def measured(self) -> dict[str, Measured]:

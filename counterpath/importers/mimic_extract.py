@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -16,13 +15,11 @@ from counterpath.cohort import Cohort
 from counterpath.cohort.findings import CohortError, Finding, counted, did_you_mean, name_patients
 from counterpath.cohort.journal import Journal
 from counterpath.importers.left_out import LeftOut, those_there
+from counterpath.importers.mimic_extract_file import HOUR, STAY, VARIABLE, read_hourly_tables
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STAY = ("subject_id", "hadm_id", "icustay_id")
-HOUR = "hours_in"
-VARIABLE, AGGREGATION = "LEVEL2", "Aggregation Function"
 BETWEEN = "/"  # subject and stay, in a patient's id
 END = "follow_up_end"
 # To protect them, MIMIC-III says of people older than 89 that they are about 300.
@@ -44,6 +41,21 @@ COVARIATES = (
 )
 TREATMENTS = ("vaso", "vent")
 STATIC = ("gender", "age")
+Implausible = Literal["keep", "leave out"]
+# Wide enough for the sickest: what lies outside is a fault of the record, such as a line that was flushed.
+RANGES: Mapping[str, tuple[float, float]] = {
+    "diastolic blood pressure": (10, 200),
+    "mean blood pressure": (15, 250),
+    "heart rate": (10, 300),
+    "systemic vascular resistance": (50, 6_000),
+    "red blood cell count": (0.5, 10),
+    "hematocrit": (5, 75),
+    "sodium": (80, 220),
+    "glucose": (5, 2_200),
+    "chloride urine": (0, 400),
+    "glascow coma scale total": (3, 15),
+    "positive end-expiratory pressure set": (0, 50),
+}
 
 
 def read_mimic_extract(
@@ -53,6 +65,8 @@ def read_mimic_extract(
     covariates: Sequence[str] = COVARIATES,
     treatments: Sequence[str] = TREATMENTS,
     static: Sequence[str] = STATIC,
+    ranges: Mapping[str, tuple[float, float]] = RANGES,
+    implausible: Implausible = "keep",
     hours: float | None = None,
 ) -> Cohort:
     """Stays of an hourly file that MIMIC-Extract wrote, such as `all_hourly_data.h5`; the paper's variables by default.
@@ -67,11 +81,16 @@ def read_mimic_extract(
         covariates: What else is measured. Those that the file lacks are left out, and named.
         treatments: Columns of `interventions`, which say hour by hour whether something was given.
         static: Columns of `patients`.
+        ranges: Lowest and highest plausible value by variable; what lies outside is counted, and said. Default:
+            `RANGES`, of the paper's variables.
+        implausible: `keep` values outside of their range, so that records are what the file has, or `leave out`.
         hours: Of each stay, at most so many; default: all.
     """
     if hours is not None and not hours > 0:
         raise CohortError(f"hours={hours} leaves nothing of a stay. Use more than 0.")
-    measured, given, people = _tables(Path(path))
+    if implausible not in get_args(Implausible):
+        raise CohortError(f"There is no implausible={implausible!r}. Choose one of {', '.join(get_args(Implausible))}.")
+    measured, given, people = read_hourly_tables(Path(path))
     journal, left_out = Journal(), LeftOut("mimic")
     known = list(measured.columns.get_level_values(VARIABLE))
     if outcome not in known:
@@ -81,11 +100,19 @@ def read_mimic_extract(
     stays = _stays(people, traits, _last_hours(measured, given), hours)
     ends = stays.select("patient", END)
     observations = _observations(measured, variables).join(ends, on="patient").filter(pl.col("time") <= pl.col(END))
+    observations = _plausible(observations, ranges, implausible, left_out)
     seen = pl.col("patient").is_in(observations.filter(pl.col("variable") == outcome)["patient"].unique().implode())
-    left_out.add("no-outcome", "", stays.filter(~seen)["patient"].to_list())
+    left_out.add("no-outcome", "", stays.filter(~seen)["patient"])
     observations = observations.filter(seen)
+    if not observations.height:
+        raise CohortError(
+            f"{path} has no value of {outcome!r}, the outcome, that counts.{left_out.as_reasons()}"
+            " Choose other ranges or more hours."
+        )
     variables = _found(variables, set(observations["variable"]), journal, "Nobody has a value of")
-    intervals = _intervals(given, drugs).join(ends, on="patient").filter(seen & (pl.col("start") < pl.col(END)))
+    intervals = (
+        _intervals(given, drugs, left_out).join(ends, on="patient").filter(seen & (pl.col("start") < pl.col(END)))
+    )
     intervals = intervals.with_columns(pl.min_horizontal("stop", END).alias("stop"))
     _found(drugs, set(intervals["treatment"]), journal, "Nobody was given")
     cohort = Cohort.from_tables(
@@ -100,56 +127,6 @@ def read_mimic_extract(
         stay_separator=BETWEEN,
     )
     return replace(cohort, repairs=(*left_out.said(), *journal.findings, *cohort.repairs))
-
-
-def _tables(path: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Means of every hour, interventions, and patients; a layout that is not known is refused."""
-    try:
-        import pandas as pd
-        import tables  # noqa: F401 (pandas reads HDF5 by it)
-    except ImportError as error:
-        raise ImportError(
-            "Files of MIMIC-Extract need pandas and PyTables: pip install 'counterpath[mimic]'."
-        ) from error
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {path}.")
-    try:
-        store = pd.HDFStore(path, "r")
-    except Exception as error:  # PyTables has errors of its own for each way in which a file is none
-        why = str(error).strip().splitlines()[-1].strip() if str(error).strip() else type(error).__name__
-        raise CohortError(f"{path} is not an HDF5 file that pandas can read ({why}).") from error
-    with store, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about how old versions of pandas wrote the file
-        keys = [key.removeprefix("/") for key in store.keys() if key.count("/") == 1]  # noqa: SIM118 (a store is no dictionary)
-        means = "vitals_labs" if "vitals_labs" in keys and "vitals_labs_mean" not in keys else "vitals_labs_mean"
-        for key in (means, "interventions", "patients"):
-            if key not in keys:
-                raise CohortError(
-                    _unknown(path, f"no table {key!r}, but {', '.join(map(repr, keys)) or 'none at all'}")
-                )
-        tables_of_file: list[Any] = [store[key] for key in (means, "interventions", "patients")]
-    measured, given, people = tables_of_file
-    for name, table, levels in (
-        (means, measured, (*STAY, HOUR)),
-        ("interventions", given, (*STAY, HOUR)),
-        ("patients", people, STAY),
-    ):
-        if tuple(table.index.names) != levels:
-            raise CohortError(_unknown(path, f"in {name!r} an index of {', '.join(map(str, table.index.names))}"))
-    if list(measured.columns.names) != [VARIABLE, AGGREGATION]:
-        seen = ", ".join(map(str, measured.columns.names))
-        raise CohortError(_unknown(path, f"in {means!r} columns by {seen}, not by {VARIABLE} and {AGGREGATION}"))
-    kinds = measured.columns.get_level_values(AGGREGATION)
-    if "mean" not in kinds:
-        raise CohortError(_unknown(path, f"in {means!r} no means, but {', '.join(sorted(set(kinds)))}"))
-    return measured.loc[:, kinds == "mean"], given, people
-
-
-def _unknown(path: Path, seen: str) -> str:
-    return (
-        f"{path} has a layout that is not known: {seen}. Known is what MIMIC-Extract writes by default: "
-        "`vitals_labs_mean` with variables grouped by LEVEL2, `interventions` and `patients`."
-    )
 
 
 def _found(asked: Sequence[str], known: Collection[str], journal: Journal, lack: str = "The file has no") -> list[str]:
@@ -170,10 +147,34 @@ def _observations(measured: pd.DataFrame, variables: Sequence[str]) -> pl.DataFr
     patients, ends = _patient(measured), _hours(measured) + 1.0
     parts = []
     for name in variables:
-        values = pl.Series(measured[(name, "mean")].to_numpy(dtype=np.float64))
+        values = _numbers(measured[(name, "mean")], f"Means of {name!r}")
         rows = pl.DataFrame({"patient": patients, "time": ends, "variable": [name] * len(ends), "value": values})
         parts.append(rows.filter(pl.col("value").is_not_nan()))
     return pl.concat(parts)
+
+
+def _numbers(column: Any, what: str) -> pl.Series:
+    try:
+        return pl.Series(column.to_numpy(dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise CohortError(f"{what} are not all numbers ({error}). Mend them, or leave the variable out.") from error
+
+
+def _plausible(
+    observations: pl.DataFrame,
+    ranges: Mapping[str, tuple[float, float]],
+    implausible: Implausible,
+    left_out: LeftOut,
+) -> pl.DataFrame:
+    what = "implausible" if implausible == "keep" else "out-of-range"
+    for name, (low, high) in ranges.items():
+        if not low < high:
+            raise CohortError(f"The range of {name!r} has {low:g} as its lowest value and {high:g} as its highest.")
+        outside = (pl.col("variable") == name) & ~pl.col("value").is_between(low, high)
+        left_out.add(what, name, observations.filter(outside)["patient"])
+        if implausible == "leave out":
+            observations = observations.filter(~outside)
+    return observations
 
 
 def _last_hours(*tables: pd.DataFrame) -> pl.DataFrame:
@@ -221,14 +222,16 @@ def _known_ages(stays: pl.DataFrame, journal: Journal) -> pl.DataFrame:
     return stays.with_columns(pl.when(pl.col("age") > HIDDEN_AGE).then(OLDEST).otherwise("age").alias("age"))
 
 
-def _intervals(given: pd.DataFrame, drugs: Sequence[str]) -> pl.DataFrame:
+def _intervals(given: pd.DataFrame, drugs: Sequence[str], left_out: LeftOut) -> pl.DataFrame:
     """Hours in which something was given, one after the other, become one interval."""
     patients, hours = _patient(given), _hours(given)
     parts = [
         pl.DataFrame(schema={"patient": pl.String, "treatment": pl.String, "start": pl.Float64, "stop": pl.Float64})
     ]
     for name in drugs:
-        on = pl.Series(given[name].to_numpy(dtype=np.float64) > 0)
+        said = _numbers(given[name], f"Interventions {name!r}")
+        left_out.add("unsaid", name, patients.filter(said.is_nan()))
+        on = said.is_not_nan() & (said > 0)
         rows = pl.DataFrame({"patient": patients, "hour": hours}).filter(on).sort("patient", "hour")
         new = (pl.col("hour").diff().over("patient") != 1.0).fill_null(value=True)
         runs = rows.group_by("patient", new.cum_sum().alias("run"), maintain_order=True).agg(

@@ -22,6 +22,7 @@ from jaxtyping import Float64, Int64
 from scipy.special import expit as sigmoid
 
 from counterpath.cohort import Cohort, CohortError, Schema, Treatment, TreatmentEvents, Variable
+from counterpath.cohort.merging import merge_near_records
 from counterpath.cohort.records import Observations, offsets_from
 from counterpath.cohort.schema import Amounts
 from counterpath.simulators.semi_synthetic_truth import (
@@ -56,6 +57,7 @@ def simulate_semi_synthetic(
     noise_std: float = 0.01,
     shortest: int = 30,
     longest: int = 50,
+    merge_within: float = 0.02,
 ) -> SemiSynthetic:
     """Patients with their own covariates, at their own times, and simulated treatments and outcomes.
 
@@ -73,10 +75,14 @@ def simulate_semi_synthetic(
         noise_std: Of the outcome, at each step.
         shortest: Patients whose covariates end before so many steps are left out.
         longest: Of each patient, at most so many steps.
+        merge_within: Covariates recorded so near a whole step, in steps, are moved onto it, where outcomes are: no
+            patient has two records at almost the same time. Give what the cohort was read with.
     """
     if gain not in get_args(Gain):
         raise CohortError(f"There is no gain {gain!r}. Choose one of {', '.join(get_args(Gain))}.")
-    cohort, chosen = _on_whole_steps(cohort), _chosen(cohort, covariates)
+    if not 0 <= merge_within < 0.5:
+        raise CohortError(f"merge_within={merge_within} is no part of a step. Use 0 or more, and less than 0.5.")
+    cohort, chosen = _on_whole_steps(cohort, max(merge_within, ROUNDING)), _chosen(cohort, covariates)
     kept, steps = _lengths(cohort, chosen, shortest, longest)
     cohort = cohort.take(kept)
     streams = np.random.default_rng(seed).spawn(4)
@@ -88,11 +94,11 @@ def simulate_semi_synthetic(
     return SemiSynthetic(_recorded(cohort, chosen, truth, steps), truth)
 
 
-def _on_whole_steps(cohort: Cohort) -> Cohort:
-    """With times that miss a whole step by rounding moved onto it, so that a step has one record."""
+def _on_whole_steps(cohort: Cohort, within: float) -> Cohort:
+    """With records so near a whole step moved onto it, where those of a patient become one."""
     times, steps = cohort.records.times, np.rint(cohort.records.times)
-    near = np.abs(times - steps) < ROUNDING
-    return replace(cohort, records=replace(cohort.records, times=np.where(near, steps, times)))
+    moved = replace(cohort.records, times=np.where(np.abs(times - steps) <= within, steps, times))
+    return replace(cohort, records=merge_near_records(moved, cohort.schema.variables, 0.0, "mean"))
 
 
 def _chosen(cohort: Cohort, names: Sequence[str] | None) -> list[int]:

@@ -11,7 +11,7 @@ import pytest
 from small_mimic_extract import tables, write
 
 import counterpath as cp
-from counterpath.importers.mimic_extract import COVARIATES, OUTCOME
+from counterpath.importers.mimic_extract import COVARIATES, OUTCOME, RANGES
 
 pytest.importorskip("tables", reason="needs the extra mimic")
 OWN = {"outcome": OUTCOME, "covariates": ["heart rate"]}
@@ -47,12 +47,12 @@ def test_only_what_was_measured_is_a_record_at_the_end_of_its_hour(tmp_path, con
 def test_nothing_crosses_patients(tmp_path, content):
     """Whatever one patient's values are, another's records stay as they were."""
     content["vitals_labs_mean"].iloc[4, 0] = np.nan  # the second patient begins without a value
-    before = read(tmp_path, content)[1:]
+    before = read(tmp_path, content, ranges={})[1:]
     poisoned = {name: table.copy() for name, table in content.items()}
     poisoned["vitals_labs_mean"].iloc[:4] = 1e9
     poisoned["interventions"].iloc[:4] = 1
     (tmp_path / "other").mkdir()
-    cohort = read(tmp_path / "other", poisoned)
+    cohort = read(tmp_path / "other", poisoned, ranges={})
     np.testing.assert_array_equal(cohort[1:].records.values, before.records.values)
     assert cohort[1:].treatments.height == 0
     np.testing.assert_array_equal(cohort[1:].records.times, [2.0, 3.0])
@@ -211,10 +211,115 @@ def test_masks_of_real_files_are_what_was_measured(name):
 @real
 @pytest.mark.data
 def test_the_demo_has_the_stays_that_its_readme_counts():
-    with pytest.warns(cp.CohortWarning, match="8 patients older than 89"):
+    with pytest.warns(cp.CohortWarning) as said:
         cohort = cp.read_mimic_extract(FILES["demo"])
+    assert any("8 patients older than 89" in str(warning.message) for warning in said)
     assert len(cohort) == 84
     assert cohort.follow_up_end.sum() == 5_175
     for name in ("vaso", "vent"):
         assert cohort.treatments.filter(pl.col("treatment") == name)["patient"].n_unique() == 23
     assert cohort.static["age"].max() == 90.0
+
+
+# What is not as it should be: one clear error or counted warning each
+
+
+def _strange_interventions(content):
+    content["interventions"]["vaso"] = ["yes"] * 7
+
+
+def _strange_means(content):
+    means = content["vitals_labs_mean"].astype(object)
+    means.iloc[1, 1] = "high"
+    content["vitals_labs_mean"] = means
+
+
+def _a_row_too_many(name):
+    def change(content):
+        content[name] = pd.concat([content[name], content[name].iloc[-1:]])
+
+    return change
+
+
+def _a_series(content):
+    content["interventions"] = content["interventions"]["vaso"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_strange_interventions, r"Interventions 'vaso' are not all numbers \(.*Mend them, or leave the variable out"),
+        (_strange_means, r"Means of 'heart rate' are not all numbers \(.*Mend them, or leave the variable out"),
+        (_a_row_too_many("vitals_labs_mean"), r"1 row too many: stay 200 of subject 2 has two for hour 2\. Remove"),
+        (_a_row_too_many("interventions"), r"'interventions' 1 row too many: stay 200 of subject 2 has two for hour 2"),
+        (_a_row_too_many("patients"), r"'patients' 1 row too many: stay 200 of subject 2 has two\. Remove them"),
+        (_a_series, "in 'interventions' a Series, not a table"),
+    ],
+)
+def test_tables_that_are_not_as_they_should_be(tmp_path, content, change, said):
+    change(content)
+    with pytest.raises(cp.CohortError, match=said) as raised:
+        read(tmp_path, content)
+    assert "duplicates=" not in str(raised.value)  # which this reader does not have
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(cp.CohortError, match="not an HDF5 file that pandas wrote"):
+        cp.read_mimic_extract(tmp_path)
+
+
+def test_a_file_that_breaks_off_says_so(tmp_path, content):
+    path = write(tmp_path / "hourly.h5", content)
+    path.write_bytes(path.read_bytes()[:5_000])
+    with pytest.raises(cp.CohortError, match=r"hourly\.h5 is damaged, or not an HDF5 file"):
+        cp.read_mimic_extract(path)
+
+
+def test_hours_of_which_nothing_is_said_count_as_not_given_and_are_counted(tmp_path, content):
+    content["interventions"]["vaso"] = [1.0, np.nan, 1.0, 0.0, np.nan, 1.0, 0.0]
+    with pytest.warns(cp.CohortWarning, match=r"2 hours of vaso have no value and count as not given\."):
+        cohort = read(tmp_path, content, treatments=["vaso"])
+    given = cohort.treatments.sort("patient", "start").select("patient", "start", "stop").rows()
+    assert given == [("1/100", 0.0, 1.0), ("1/100", 2.0, 3.0), ("2/200", 1.0, 2.0)]
+    assert [(repair.code, repair.count) for repair in cohort.repairs] == [("mimic-unsaid", 2)]
+
+
+@pytest.fixture
+def odd(content):
+    """Pressures of 0 and of 900."""
+    content["vitals_labs_mean"].iloc[[1, 5], 0] = [0.0, 900.0]
+    return content
+
+
+def test_what_is_not_plausible_is_kept_and_counted(tmp_path, odd):
+    """Masks are those of the file."""
+    with pytest.warns(
+        cp.CohortWarning, match="2 values of diastolic blood pressure lie outside of the plausible range"
+    ):
+        cohort = read(tmp_path, odd)
+    assert cohort.observations["diastolic blood pressure"].to_list() == [60.0, 0.0, 62.0, 63.0, 64.0, 900.0, 66.0]
+    assert [(repair.code, repair.count) for repair in cohort.repairs] == [("mimic-implausible", 2)]
+
+
+def test_what_is_not_plausible_can_be_left_out(tmp_path, odd):
+    with pytest.warns(cp.CohortWarning, match="2 values of diastolic blood pressure lie outside of its range and were"):
+        cohort = read(tmp_path, odd, implausible="leave out")
+    assert cohort.observations["diastolic blood pressure"].drop_nulls().to_list() == [60.0, 62.0, 63.0, 64.0, 66.0]
+    with pytest.warns(cp.CohortWarning, match="3 values of diastolic blood pressure"):
+        cohort = read(tmp_path, odd, implausible="leave out", ranges={OUTCOME: (61, 100)})
+    assert cohort.observations["diastolic blood pressure"].drop_nulls().to_list() == [62.0, 63.0, 64.0, 66.0]
+
+
+def test_where_nothing_is_left_the_error_says_why(tmp_path, content):
+    with pytest.raises(cp.CohortError, match=r"no value of 'diastolic blood pressure', .* 7 values of diastolic"):
+        read(tmp_path, content, implausible="leave out", ranges={OUTCOME: (200, 300)})
+
+
+@pytest.mark.parametrize("limits", [(200, 10), (10, 10)])
+def test_a_range_the_wrong_way_round(tmp_path, content, limits):
+    with pytest.raises(cp.CohortError, match=f"has {limits[0]} as its lowest value and {limits[1]} as its highest"):
+        read(tmp_path, content, ranges={OUTCOME: limits})
+
+
+def test_the_papers_variables_have_plausible_ranges():
+    assert set(RANGES) == {OUTCOME, *COVARIATES}

@@ -31,7 +31,7 @@ def test_outcomes_follow_the_equation(study):
 
 def test_the_gain_is_the_weighted_pull_of_the_last_five_hours(cohort):
     """Computed anew from the records of one patient."""
-    literal = cp.simulate_semi_synthetic(cohort, seed=3, gain="literal").truth
+    literal = cp.simulate_semi_synthetic(cohort, seed=3, gain="literal", merge_within=0.0).truth
     beta = np.random.default_rng(3).spawn(4)[0].standard_normal(5)
     records = cohort.observations.filter(pl.col("patient") == 7)
     pulls = []
@@ -80,8 +80,9 @@ def test_futures_under_a_plan_agree_with_what_happened_and_with_the_other_choice
     assert np.isnan(study.truth.outcomes(study.cohort.until(38.0), cp.Plan.none(), [5.0])).all()
 
 
-def test_only_records_are_seen(cohort, study):
+def test_only_records_are_seen(cohort):
     """Covariates as they were, at their own times; outcomes where they were observed; nothing of the truth."""
+    study = cp.simulate_semi_synthetic(cohort, seed=3, merge_within=0.0)
     known = study.cohort
     assert [v.name for v in known.schema.variables] == ["outcome", "rate", "cells", "sodium"]
     assert [v.name for v in known.schema.static] == ["sex", "age"]
@@ -150,3 +151,37 @@ def test_short_records_are_left_out_and_long_ones_cut(cohort):
 def test_what_cannot_be_simulated_says_why(cohort, options, said):
     with pytest.raises(cp.CohortError, match=said):
         cp.simulate_semi_synthetic(cohort, **options)
+
+
+def beside_steps(cohort, miss):
+    """The same with the first record of each patient after hour 10 so much before or after a whole hour."""
+    times = cohort.observations["time"].to_numpy().copy()
+    whose = cohort.observations["patient"].to_numpy()
+    rows = [np.flatnonzero((whose == patient) & (times > 10))[0] for patient in np.unique(whose)]
+    times[rows] = np.rint(times[rows]) + miss * np.where(np.arange(len(rows)) % 2, 1, -1)
+    moved = cohort.observations.with_columns(time=times).sort("patient", "time")
+    options = {"outcome": "pressure", "time_unit": "hour", "time_zero": "as given"}
+    return cp.Cohort.from_tables(moved, None, cohort.static, **options)
+
+
+def test_no_outcome_has_a_record_of_covariates_almost_beside_it(cohort):
+    """Such a record is moved onto the step: cubic slopes between two records a minute apart would explode."""
+    near = beside_steps(cohort, 0.015)
+    assert np.sum(np.abs(near.records.times % 1 - 0.5) > 0.48) >= len(near)
+    known = cp.simulate_semi_synthetic(near, seed=3).cohort
+    miss = np.abs(known.records.times - np.rint(known.records.times))
+    assert np.all((miss == 0) | (miss > 0.02))
+    gaps = np.diff(known.records.times)[np.diff(known.records.patient_of_row) == 0]
+    assert gaps.min() > 0
+    means = known.observations.select(pl.col("rate", "cells", "sodium").mean())
+    before = near.observations.filter(pl.col("time") <= 40.0).select(pl.col("rate", "cells", "sodium").mean())
+    np.testing.assert_allclose(means.row(0), before.row(0), atol=0.02)  # values came along
+
+
+def test_how_near_is_near_can_be_said(cohort):
+    near = beside_steps(cohort, 0.015)
+    known = cp.simulate_semi_synthetic(near, seed=3, merge_within=0.0).cohort
+    miss = np.abs(known.records.times - np.rint(known.records.times))
+    assert np.any((miss > 0) & (miss < 0.02))
+    with pytest.raises(cp.CohortError, match=r"merge_within=0\.5 is no part of a step"):
+        cp.simulate_semi_synthetic(cohort, merge_within=0.5)
