@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -39,10 +39,7 @@ class DeepEnsemble(Estimator):
 
     def fit(self, train: Cohort, validation: Cohort | None = None, **options: Any) -> DeepEnsemble:
         """Fit every member on the same patients; `options` are the model's own."""
-        made = [copy(self.model) for _ in range(self.members)]
-        for number, member in enumerate(made):
-            # Seeds of members are far apart, so that neighbouring ensembles do not share them.
-            member.seed = self.model.seed * MOST_NETWORKS + number
+        made = self.new_members()
         if isinstance(self.model, NeuralEstimator):
             fit_members([m for m in made if isinstance(m, NeuralEstimator)], [train], [validation], **options)
         else:
@@ -50,6 +47,14 @@ class DeepEnsemble(Estimator):
                 member.fit(train, validation, **options)
         self.take(made)
         return self
+
+    def new_members(self) -> list[Estimator]:
+        """Unfitted, each with a seed of its own."""
+        made = [copy(self.model) for _ in range(self.members)]
+        for number, member in enumerate(made):
+            # Seeds of members are far apart, so that neighbouring ensembles do not share them.
+            member.seed = self.model.seed * MOST_NETWORKS + number
+        return made
 
     def __repr__(self) -> str:
         return f"DeepEnsemble({self.model!r}, members={self.members})"
@@ -70,9 +75,9 @@ class DeepEnsemble(Estimator):
             raise AttributeError("Members of this ensemble were not trained in epochs.")
         return pl.concat(parts)
 
-    def take(self, members: list[Estimator]) -> None:
+    def take(self, members: Sequence[Estimator]) -> None:
         """Members share what they learned from; how sure each is by itself says nothing of all together."""
-        self.members_ = members
+        self.members_ = list(members)
         self.seed = members[0].seed // MOST_NETWORKS
         self.schema = members[0].schema
         own = members[0].experience_

@@ -72,30 +72,13 @@ def fit_members(
     keep_compiled()
     say = Console(stderr=True, quiet=not progress, highlight=False).print
     first = members[0]
-    prepared = []
-    for train_cohort, validation in zip(trains, validations, strict=True):
-        if validation is None:
-            if first.validation_share <= 0:
-                raise CohortError("validation_share must be positive where no validation patients are given.")
-            train_cohort, validation = train_cohort.split(
-                (1 - first.validation_share, first.validation_share), seed=first.seed
-            )
-            say(f"{len(validation):,} of {len(train_cohort) + len(validation):,} patients are held out for validation.")
-        tabulation = first.new_tabulation(train_cohort)
-        shared = share_in_shared_cells(train_cohort.records, train_cohort.history_end, tabulation.grid)
-        say(
-            f"{tabulation.grid.cells} cells over {tabulation.grid.lookback:g} {train_cohort.schema.time_unit}s; "
-            f"{shared:.0%} of the records share one with another of their patient."
-        )
-        rng = np.random.default_rng([DATA_SEED, first.seed, 1])
-        cuts = first.architecture.cuts
-        interval = visit_interval(train_cohort, first.max_horizon) if first.architecture.informative_sampling else None
-        balanced = first.training.balancing > 0 and bool(train_cohort.schema.treatments)
-        examples = tabulate(train_cohort, tabulation, cuts=cuts, rng=rng, interval=interval, is_balanced=balanced)
-        held = tabulate(validation, tabulation, cuts=cuts, rng=rng, is_scored=True)
-        experience = Experience.of(train_cohort, first.max_horizon)
-        prepared.append(_Prepared(train_cohort.schema, tabulation, examples, held, experience, interval))
-    of_member = prepared * len(members) if len(prepared) == 1 else prepared
+    pairs = list(zip(trains, validations, strict=True))
+    found: dict[tuple[int, int], _Prepared] = {}  # members of an ensemble have patients in common
+    for pair in pairs:
+        if _same(pair) not in found:
+            found[_same(pair)] = _prepare(first, *pair, say)
+    prepared = list(found.values())
+    of_member = [found[_same(pair)] for pair in pairs] * (len(members) if len(pairs) == 1 else 1)
     networks = [
         own.start(member.new_network(own.tabulation, seed))
         for member, own in zip(members, of_member, strict=True)
@@ -104,7 +87,7 @@ def fit_members(
     if len(prepared) == 1:
         examples, held, clock = prepared[0].examples, prepared[0].held, Clock.of(prepared[0].tabulation)
     else:
-        of_network = [own for own in prepared for _ in range(first.posteriors)]
+        of_network = [own for own in of_member for _ in range(first.posteriors)]
         examples, held = stack_examples([p.examples for p in of_network]), stack_examples([p.held for p in of_network])
         clock = stack_padded([Clock.of(p.tabulation) for p in of_network])
     with show_progress(type(first).__name__, shown=progress) as report:
@@ -117,7 +100,7 @@ def fit_members(
             seeds=[seed for member in members for seed in member.network_seeds],
             mixed=first.posteriors,
             report=_both(report, watch),
-            checkpoint=None if checkpoint is None else Checkpoint(checkpoint, _fingerprint(members, prepared)),
+            checkpoint=None if checkpoint is None else Checkpoint(checkpoint, _fingerprint(members, of_member)),
         )
     for i, (member, own) in enumerate(zip(members, of_member, strict=True)):
         member.tabulation_ = own.tabulation
@@ -138,6 +121,38 @@ def fit_members(
             member.experience_ = own.experience.with_spread(own.tabulation.plan_grid.edges[step + 1], spread)
 
 
+def _same(pair: tuple[Cohort, Cohort | None]) -> tuple[int, int]:
+    """Which training and validation cohort these are."""
+    train_cohort, validation = pair
+    return id(train_cohort), id(validation)
+
+
+def _prepare(
+    first: NeuralEstimator, train_cohort: Cohort, validation: Cohort | None, say: Callable[..., None]
+) -> _Prepared:
+    if validation is None:
+        if first.validation_share <= 0:
+            raise CohortError("validation_share must be positive where no validation patients are given.")
+        train_cohort, validation = train_cohort.split(
+            (1 - first.validation_share, first.validation_share), seed=first.seed
+        )
+        say(f"{len(validation):,} of {len(train_cohort) + len(validation):,} patients are held out for validation.")
+    tabulation = first.new_tabulation(train_cohort)
+    shared = share_in_shared_cells(train_cohort.records, train_cohort.history_end, tabulation.grid)
+    say(
+        f"{tabulation.grid.cells} cells over {tabulation.grid.lookback:g} {train_cohort.schema.time_unit}s; "
+        f"{shared:.0%} of the records share one with another of their patient."
+    )
+    rng = np.random.default_rng([DATA_SEED, first.seed, 1])
+    cuts = first.architecture.cuts
+    interval = visit_interval(train_cohort, first.max_horizon) if first.architecture.informative_sampling else None
+    balanced = first.training.balancing > 0 and bool(train_cohort.schema.treatments)
+    examples = tabulate(train_cohort, tabulation, cuts=cuts, rng=rng, interval=interval, is_balanced=balanced)
+    held = tabulate(validation, tabulation, cuts=cuts, rng=rng, is_scored=True)
+    experience = Experience.of(train_cohort, first.max_horizon)
+    return _Prepared(train_cohort.schema, tabulation, examples, held, experience, interval)
+
+
 def _both(show: Report | None, watch: Report | None) -> Report | None:
     if show is None or watch is None:
         return show or watch
@@ -149,13 +164,18 @@ def _both(show: Report | None, watch: Report | None) -> Report | None:
     return report
 
 
-def _fingerprint(members: Sequence[NeuralEstimator], prepared: Sequence[_Prepared]) -> str:
+def _fingerprint(members: Sequence[NeuralEstimator], of_member: Sequence[_Prepared]) -> str:
     """Of everything that a run depends on."""
     digest = hashlib.sha256()
+    prepared = {id(own): own for own in of_member}
+    if len(prepared) > 1:
+        digest.update(repr([list(prepared).index(id(own)) for own in of_member]).encode())
     for member in members:
         digest.update(repr((type(member).__name__, member.max_horizon, member.architecture)).encode())
         digest.update(repr((member.training, member.network_seeds)).encode())
-    for leaf in jax.tree.leaves([(part.inputs, part.targets) for own in prepared for part in (own.examples, own.held)]):
+    for leaf in jax.tree.leaves(
+        [(part.inputs, part.targets) for own in prepared.values() for part in (own.examples, own.held)]
+    ):
         digest.update(repr(leaf.shape).encode())
         digest.update(np.asarray(leaf).tobytes())
     return digest.hexdigest()

@@ -42,22 +42,31 @@ def fit_seeds(
     if recipe.per_horizon:
         learners = [tuple(world.up_to_the_last_cut(part, horizon) for part in parts) for parts in learners]
     trains, validations = [train for train, _ in learners], [validation for _, validation in learners]
-    neural = [model for model in made.values() if isinstance(model, NeuralEstimator)]
-    if neural:
+    members = {seed: _networks_of(model) for seed, model in made.items()}
+    if any(members.values()):
         of_run = folder / f"{name}.{'-'.join(map(str, missing))}.checkpoint"
-        fit_members(neural, trains, validations, progress=progress, checkpoint=of_run)
+        fit_members(
+            [network for own in members.values() for network in own],
+            [train for own, train in zip(members.values(), trains, strict=True) for _ in own],
+            [held for own, held in zip(members.values(), validations, strict=True) for _ in own],
+            progress=progress,
+            checkpoint=of_run,
+        )
         for seed, model in made.items():
+            if isinstance(model, DeepEnsemble):
+                model.take(members[seed])
             model.save(files[seed])
         of_run.unlink(missing_ok=True)
     else:
-        for (seed, model), train, validation in zip(made.items(), trains, validations, strict=True):
-            if isinstance(model, DeepEnsemble):
-                model.fit(train, validation, progress=progress, checkpoint=folder / f"{name}.{seed}.checkpoint")
-                model.save(files[seed])
-                (folder / f"{name}.{seed}.checkpoint").unlink(missing_ok=True)
-            else:
-                model.fit(train, validation)  # quicker than to read a file
+        for model, train, validation in zip(made.values(), trains, validations, strict=True):
+            model.fit(train, validation)  # quicker than to read a file
     return made | {seed: load(files[seed]) for seed in seeds if seed not in made}
+
+
+def _networks_of(model: Estimator) -> list[NeuralEstimator]:
+    """What is trained: the model, or the members of an ensemble."""
+    parts = model.new_members() if isinstance(model, DeepEnsemble) else [model]
+    return [part for part in parts if isinstance(part, NeuralEstimator)]
 
 
 def file_name(name: str) -> str:
