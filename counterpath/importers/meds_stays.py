@@ -32,6 +32,8 @@ def find_stays(events: pl.DataFrame, spec: MedsSpec, left_out: LeftOut) -> pl.Da
     if stay is not None and stay.longest is not None:
         longest = pl.col("begin") + pl.duration(microseconds=round(stay.longest * MICROSECONDS[spec.time_unit]))
     found = found.with_columns(pl.min_horizontal("end", "death", longest).alias("end"))
+    if stay is not None:
+        left_out.add("over", "", found.filter(pl.col("end") <= pl.col("begin"))["patient"])
     return found.select("subject_id", "number", *OF_STAY).sort("subject_id", "begin", "number")
 
 

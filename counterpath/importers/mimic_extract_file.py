@@ -49,7 +49,7 @@ def read_hourly_tables(path: Path) -> HourlyTables:
     except Exception as error:  # pandas and PyTables have errors of their own for each way in which a file is none
         why = str(error).strip().splitlines()[-1].strip() if str(error).strip() else type(error).__name__
         raise CohortError(
-            f"{path} is damaged, or not an HDF5 file that pandas wrote ({why}). Copy it anew, or make it with "
+            f"{path} is damaged, or not an HDF5 file that pandas can read ({why}). Copy it anew, or make it with "
             "MIMIC-Extract."
         ) from error
     for key in (means, "interventions", "patients"):

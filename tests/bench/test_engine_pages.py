@@ -51,7 +51,7 @@ def test_the_page_has_a_section_per_world_and_says_how_long_a_fit_took():
 def test_the_page_says_whether_forecasts_left_all_bounds(tmp_path):
     asked = {"device": None, "processor": "a processor", "cores": 2, "command": "c", "commit": "1" * 40}
     figures = dict(zip(engine_table.BOUNDS, ([0.98, 1.01], [0.97, 0.99], [0.0, 0.25]), strict=True))
-    bounds = asked | {"horizons": [1.0, 2.0], "worlds": {"continuous": figures}}
+    bounds = asked | {"model": "BNCDE", "horizons": [1.0, 2.0], "worlds": {"continuous": figures}}
     content = {"fit": ALONE, "rows": engine_table.rows_of([cell()])}
     assert "No forecast out of bounds" not in engine_table.page_of(content)
     text = engine_table.page_of(content | {"bounds": bounds})

@@ -97,6 +97,19 @@ def test_death_ends_follow_up(write):
     np.testing.assert_array_equal(of_another_code.follow_up_end, [10.0])
 
 
+@pytest.mark.parametrize("what", ["OUT", "MEDS_DEATH"])
+@pytest.mark.parametrize("hour", [-1.0, 0.0])
+def test_a_stay_that_is_over_when_it_begins_is_named(write, what, hour):
+    """Not only its records, as outside of any stay: they say which stay is theirs."""
+    rows = [own for own in stay() if own[2] != "OUT"]
+    before = row(1, hour, what, stay=7 if what == "OUT" else None)
+    with pytest.warns(cp.CohortWarning) as said:
+        cohort = read(write([*person(), before, *rows], person(2) + stay(2, 8)))
+    expected = "1 stay is over, by end or death, when it begins: nothing that comes later counts. (patient 1/7)"
+    assert expected in [str(warning.message) for warning in said]
+    assert cohort.patients.to_list() == ["2/8"]
+
+
 # Intervals that name no stay
 
 

@@ -264,7 +264,7 @@ def test_tables_that_are_not_as_they_should_be(tmp_path, content, change, said):
 
 
 def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(cp.CohortError, match="not an HDF5 file that pandas wrote"):
+    with pytest.raises(cp.CohortError, match="not an HDF5 file that pandas can read"):
         cp.read_mimic_extract(tmp_path)
 
 

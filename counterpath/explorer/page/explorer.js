@@ -3,15 +3,17 @@
 const MOST_PLANS = 3;
 const COLOURS = ["--first", "--second", "--third"];
 const DASHES = ["solid", "dash", "dot"];
+const SAMPLES = ["none", "9 6", "3 3"]; // the same in the text
 const HISTORY_SHOWN = 3; // times the longest horizon
 const MOST_SIGNS = 40; // of a plan's name
+const SLOW = 1000; // milliseconds, after which a question that has changed is given up
 const STEPS = 50; // of the timeline: what is clicked or dragged lies on one of them
 
 const at = (id) => document.getElementById(id);
 const state = {
   card: null, patients: [], patient: null, history: null, record: null, notes: [], now: null, better: "", outcome: null,
   plans: [{ name: "A", doses: [], infusions: [], keeps: false }, { name: "B", doses: [], infusions: [], keeps: false }],
-  active: 0, answer: null,
+  active: 0, answer: null, flaws: [],
 };
 
 // --- talking to the server
@@ -49,7 +51,9 @@ async function start() {
   for (const unit of document.querySelectorAll(".unit")) unit.textContent = `${card.learned.time_unit}s`;
   for (const outcome of card.learned.outcomes) at("outcome").append(new Option(outcome.name));
   at("outcome-label").hidden = card.learned.outcomes.length < 2;
-  state.plans[0].keeps = card.learned.treatments.some((one) => one.rate !== null); // against nothing at all
+  const keeps = card.learned.treatments.some((one) => one.rate !== null);
+  for (const one of state.plans) one.keeps = keeps;
+  for (const { name } of card.learned.treatments.slice(0, 1)) put(state.plans[1], name, 0); // so that there is something to compare
   at("sure").textContent = `± holds 95% after ${after(card.max_horizon)} if nothing changes`;
   drawAdders();
   await listPatients();
@@ -126,39 +130,70 @@ function opened(title) {
   at("at").value = state.now;
   markChosen();
   drawPlans();
-  changed();
+  changedAltogether();
 }
 
 // --- asking the model
 
-let pending = null;
+let pending = null; // the question that is being answered, and since when
+let stale = false; // something has changed since
 let timer = 0;
+let patience = 0;
 
+// While a dose is dragged there is an answer as often as the model can give one: a question is left to end, unless it is slow.
 function changed() {
-  keepLink();
-  clearTimeout(timer);
-  timer = setTimeout(compare, 90);
+  stale = true;
+  expectAnswer();
+  timer ||= setTimeout(() => {
+    timer = 0;
+    keepLink();
+    if (pending === null || performance.now() - pending.since > SLOW) compare();
+  }, 60);
+}
+
+// About somebody else, or of another kind: what is being answered is of no use.
+function changedAltogether() {
+  pending?.stop.abort();
+  pending = null;
+  changed();
+}
+
+// What is shown turns faint where its answer is late.
+function expectAnswer() {
+  at("answers").setAttribute("aria-busy", "true");
+  patience ||= setTimeout(() => document.body.classList.add("waiting"), 400);
+}
+
+function answered() {
+  clearTimeout(patience);
+  patience = 0;
+  document.body.classList.remove("waiting");
+  if (stale) expectAnswer();
+  else at("answers").setAttribute("aria-busy", "false");
 }
 
 async function compare() {
   if (state.patient === null && state.history === null) return;
-  pending?.abort();
-  const mine = (pending = new AbortController());
-  at("answers").classList.add("waiting");
+  pending?.stop.abort();
+  const mine = (pending = { stop: new AbortController(), since: performance.now() });
+  stale = false;
   const about = state.history === null ? { patient: state.patient } : { history: state.history };
   const plans = Object.fromEntries(state.plans.map((plan) => [plan.name, asPlan(plan)]));
   const asked = { ...about, at: state.now, plans, versus: state.plans[0].name, horizons: state.card.curve,
     outcome: state.outcome, better: state.better || null };
   try {
-    const answer = await ask("api/compare", asked, mine.signal);
+    const answer = await ask("api/compare", asked, mine.stop.signal);
     if (mine !== pending) return;
     state.answer = answer;
     tell(null);
     drawAnswer();
+    answered();
   } catch (error) {
     if (mine === pending && error.name !== "AbortError") tell(error);
   }
-  if (mine === pending) at("answers").classList.remove("waiting");
+  if (mine !== pending) return;
+  pending = null;
+  if (stale && !timer) compare();
 }
 
 function asPlan(plan) {
@@ -171,7 +206,25 @@ function asPlan(plan) {
 
 function tell(error) {
   at("problem").hidden = error === null;
-  at("problem").textContent = error === null ? "" : error.message;
+  at("problem").textContent = error === null ? "" : (error.problem?.errors ?? []).map(ofPlan).find((text) => text) ?? error.message;
+  state.flaws = error?.problem?.errors ?? [];
+  markFlaws();
+}
+
+// What is wrong with a plan, in words of the page.
+function ofPlan({ field, message }) {
+  const one = state.plans.find(({ name }) => `${field}.`.startsWith(`plans.${name}.`));
+  if (one === undefined) return "";
+  const [kind, place, part] = field.slice(`plans.${one.name}.`.length).split(".");
+  const event = one[kind]?.[Number(place)];
+  return `Plan ${one.name}${event ? `, ${event.treatment}, ${part}` : ""}: ${message}`;
+}
+
+function markFlaws() {
+  const fields = state.flaws.map(({ field }) => field);
+  for (const input of at("events").querySelectorAll("input[data-field]")) {
+    input.setAttribute("aria-invalid", String(fields.includes(`plans.${plan().name}.${input.dataset.field}`)));
+  }
 }
 
 // --- the picture
@@ -315,11 +368,11 @@ function drawCards() {
     if (change) {
       const benefit = change.probability_of_benefit;
       const much = scaled(power, [...told(change.mean), ...told(change.lower), ...told(change.upper)], 3, true);
-      parts.push(table(["after", `effect vs ${answer.versus}`, "95%", ...(benefit ? ["P(benefit)"] : [])], shown.map((k) => [when(k), much(change.mean[k]),
+      parts.push(element("h4", { textContent: `effect vs ${answer.versus}` }), table(["after", "mean", "95%", ...(benefit ? ["P(benefit)"] : [])], shown.map((k) => [when(k), much(change.mean[k]),
         range(much, change.lower[k], change.upper[k]), ...(benefit ? [{ text: percent(benefit[k]), value: benefit[k] }] : [])])));
     }
     const place = state.plans.indexOf(one);
-    const head = element("h3", {}, element("span", { textContent: one.name }), element("span", { className: "measure", textContent: measure }));
+    const head = element("h3", {}, element("span", {}, sample(place), one.name), element("span", { className: "measure", textContent: measure }));
     const box = element("section", { className: "card", id: `card-${place}` }, head, ...parts, ...support(outlook));
     box.style.setProperty("--plan", `var(${COLOURS[place]})`);
     return box;
@@ -328,6 +381,13 @@ function drawCards() {
   const notes = [...new Set([...state.notes, ...answer.warnings])];
   at("notes").hidden = notes.length === 0;
   at("notes").replaceChildren(...notes.map((text) => element("li", { textContent: text })));
+}
+
+// A plan's line as in the picture: who does not see its colour sees its dashes.
+function sample(place) {
+  const svg = shape("svg", { class: "sample", viewBox: "0 0 24 8", "aria-hidden": "true" });
+  svg.append(shape("line", { x1: 0, y1: 4, x2: 24, y2: 4, stroke: `var(${COLOURS[place]})`, "stroke-width": 3, "stroke-dasharray": SAMPLES[place] }));
+  return svg;
 }
 
 // All plans in one table, at the longest horizon.
@@ -342,7 +402,7 @@ function glance(power, measure, last) {
   const rows = shown.map((one, i) => {
     const { behind, defer, median: values } = answer.outlooks[one.name];
     const fewest = behind === null ? null : Math.min(...behind.windows);
-    return [{ text: one.name }, median(values[last]), changes[i] ? much(changes[i].mean[last]) : { text: "–" },
+    return [{ text: one.name, title: one.name }, median(values[last]), changes[i] ? much(changes[i].mean[last]) : { text: "–" },
       ...(best ? [share(changes[i]?.probability_of_benefit[last]), share(best[one.name][last])] : []),
       { text: fewest === null ? "–" : `${fewest === 0 ? "never" : fewest.toLocaleString("en")}${defer ? " ⚠" : ""}` }];
   });
@@ -356,8 +416,8 @@ function glance(power, measure, last) {
 }
 
 function table(heads, rows) {
-  const cell = ({ text, value }) => {
-    const made = element("td", { textContent: text });
+  const cell = ({ text, value, title = "" }) => {
+    const made = element("td", { textContent: text, title });
     if (typeof value === "number") Object.assign(made, { title: String(value) }).dataset.value = value;
     return made;
   };
@@ -370,7 +430,7 @@ function support(outlook) {
   if (behind === null) return [];
   const fewest = Math.min(...behind.windows);
   const many = fewest === 0 ? "never observed" : `${fewest.toLocaleString("en")} comparable training window${fewest === 1 ? "" : "s"}`;
-  const parts = [element("p", { className: "quiet support", textContent: outlook.defer ? many : `${many}: nothing speaks against this forecast` })];
+  const parts = [element("p", { className: "quiet support", textContent: outlook.defer ? many : `${many}, no caution` })];
   if (outlook.defer) {
     parts.push(element("p", { className: "defer", textContent: "Do not lean on this forecast; let somebody else look:" }),
       element("ul", { className: "defer" }, ...behind.cautions.map((text) => element("li", { textContent: text }))));
@@ -395,10 +455,14 @@ function usual(treatment) {
   return state.card.learned.treatments.find((one) => one.name === treatment);
 }
 
-function add(treatment, time) {
+function put(one, treatment, time) {
   const known = usual(treatment);
-  if (known.dose !== null || known.rate === null) plan().doses.push({ treatment, time: tidy(time), dose: known.dose?.usual ?? 1 });
-  else plan().infusions.push({ treatment, start: tidy(time), stop: null, rate: known.rate.usual });
+  if (known.dose !== null || known.rate === null) one.doses.push({ treatment, time: tidy(time), dose: known.dose?.usual ?? 1 });
+  else one.infusions.push({ treatment, start: tidy(time), stop: null, rate: known.rate.usual });
+}
+
+function add(treatment, time) {
+  put(plan(), treatment, time);
   plansChanged();
 }
 
@@ -417,9 +481,8 @@ function drawAdders() {
 
 function drawPlans() {
   const tabs = state.plans.map((one, i) => {
-    const tab = element("button", { type: "button", role: "tab", textContent: one.name });
+    const tab = element("button", { type: "button", role: "tab" }, sample(i), one.name);
     tab.setAttribute("aria-selected", String(i === state.active));
-    tab.style.borderBottomColor = `var(${COLOURS[i]})`;
     tab.tabIndex = i === state.active ? 0 : -1;
     tab.addEventListener("click", () => activate(i));
     tab.addEventListener("keydown", (event) => {
@@ -537,10 +600,10 @@ function grip(event, part, time, amount, x, y, colour, timeOf) {
   circle.addEventListener("pointerdown", (down) => {
     down.preventDefault();
     circle.focus();
-    circle.setPointerCapture(down.pointerId);
-    const drag = (moved) => { move(timeOf(moved)); circle.setAttribute("cx", x(part === "stop" ? event.stop ?? state.card.max_horizon : event[part])); changed(); };
-    circle.addEventListener("pointermove", drag);
-    circle.addEventListener("pointerup", () => { circle.removeEventListener("pointermove", drag); drawPlans(); }, { once: true });
+    const [svg, done] = [at("timeline"), new AbortController()]; // the circle itself is drawn anew with each move
+    svg.setPointerCapture(down.pointerId);
+    svg.addEventListener("pointermove", (moved) => { move(timeOf(moved)); plansChanged(); }, { signal: done.signal });
+    for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => done.abort(), { signal: done.signal });
   });
   circle.addEventListener("keydown", (key) => {
     const moves = { ArrowLeft: -step(), ArrowRight: step() };
@@ -565,6 +628,8 @@ function drawEvents() {
   const cell = (content) => element("td", {}, ...(content === null ? [] : [content]));
   const numeric = (event, key, value, allowEmpty, title) => {
     const input = element("input", { type: "number", step: "any", min: 0, value: value === null ? "" : value, title, placeholder: allowEmpty ? "end" : "" });
+    const kind = plan().doses.includes(event) ? "doses" : "infusions";
+    input.dataset.field = `${kind}.${plan()[kind].indexOf(event)}.${key}`;
     input.addEventListener("change", () => {
       const typed = input.value === "" ? null : Number(input.value);
       if (typed === null ? allowEmpty : Number.isFinite(typed)) event[key] = typed;
@@ -593,6 +658,7 @@ function drawEvents() {
   const kept = plan().keeps ? [element("tr", {}, element("td", { colSpan: 7, textContent: `What runs now goes on: ${runs}.` }))] : [];
   const none = doses.length + infusions.length + kept.length ? [] : [element("tr", {}, element("td", { colSpan: 7, className: "quiet", textContent: "Nothing is given, and what runs now ends." }))];
   body.replaceChildren(...kept, ...doses, ...infusions, ...none);
+  markFlaws();
 }
 
 function preset(kind) {
@@ -723,10 +789,10 @@ at("sort").addEventListener("change", () => listPatients().catch(tell));
 at("at").addEventListener("change", () => {
   const now = Number(at("at").value);
   if (state.patient !== null) choose(state.patient, now);
-  else { state.now = now; changed(); }
+  else { state.now = now; changedAltogether(); }
 });
 at("better").addEventListener("change", () => { state.better = at("better").value; changed(); });
-at("outcome").addEventListener("change", () => { state.outcome = at("outcome").value; changed(); });
+at("outcome").addEventListener("change", () => { state.outcome = at("outcome").value; changedAltogether(); });
 at("presets").addEventListener("click", (event) => { if (event.target.dataset.preset) preset(event.target.dataset.preset); });
 at("link").addEventListener("click", async () => {
   await navigator.clipboard.writeText(location.href);
