@@ -48,7 +48,9 @@ def test_the_best_trial_becomes_the_configuration(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_an_interrupted_search_goes_on(tmp_path, monkeypatch):
+@pytest.mark.parametrize("storage", ["{}/study.journal", "sqlite:///{}/study.db"], ids=["journal", "database"])
+def test_an_interrupted_search_goes_on(tmp_path, monkeypatch, storage):
+    asked = {"space": {"diffusion": (0.001, 0.01, 0.1)}, "storage": storage.format(tmp_path)}
     calls = []
 
     def stop_in_the_second(model, train, validation):
@@ -58,14 +60,24 @@ def test_an_interrupted_search_goes_on(tmp_path, monkeypatch):
         return float(len(calls))
 
     monkeypatch.setattr("counterpath.experiments.tuning.evidence_bound_of", stop_in_the_second)
-    space = {"diffusion": (0.001, 0.01, 0.1)}
     with pytest.raises(KeyboardInterrupt):
-        search(tmp_path, space=space)
-    _, trials, said = search(tmp_path, space=space)
+        search(tmp_path, **asked)
+    _, trials, said = search(tmp_path, **asked)
     assert len(said) == 2
     assert {trial.settings["diffusion"] for trial in trials} == {0.001, 0.01, 0.1}
     assert calls[1] in calls[2:]  # what was interrupted is done again, and nothing else
     assert len(calls) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_hopeless_trial_is_ended_early(tmp_path):
+    usual, hopeless = (0.001, 0.002, 0.003), 30.0
+    _, trials, said = search(tmp_path, space={"diffusion": (*usual, hopeless)})
+    assert trials[-1].settings["diffusion"] == hopeless  # its turn is last
+    assert trials[-1].bound is None
+    assert said[-1].endswith("diffusion = 30.0: ended early.")
+    assert trials[0].bound is not None  # with this one and others it is compared
 
 
 @pytest.mark.slow
