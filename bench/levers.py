@@ -185,8 +185,9 @@ def page_of(tried: list[dict[str, Any]]) -> str:
         "# What each setting does\n\n"
         f"`BNCDE()` with one setting changed: a fit on {TRAIN:,} development patients, {VALIDATION} for stopping, "
         f"judged on {TEST:,} others known up to day {CUT_DAYS:g}, at {HORIZONS[0]:g} to {HORIZONS[-1]:g} days. One fit "
-        "each: another draw of the patients changes a ratio by some hundredths. Effects: share of 95% intervals of "
-        "expected effects that hold the oracle's, chemotherapy against nothing and against radiotherapy. "
+        "each, on the same patients: another draw of these changes a ratio by 0.05 to 0.08 ([three "
+        "draws](laptop/continuous-time.md)), so that smaller differences between rows say little. Effects: share of "
+        "95% intervals of expected effects that hold the oracle's, chemotherapy against nothing and against radiotherapy. "
         f"`python -m bench.levers` on {', '.join(machines)}, up to {at_once} fits side by side; commit "
         f"{', '.join(f'`{commit}`' for commit in commits)}; figures: `levers.json`.\n"
     ]
