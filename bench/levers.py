@@ -187,7 +187,8 @@ def page_of(tried: list[dict[str, Any]]) -> str:
         f"judged on {TEST:,} others known up to day {CUT_DAYS:g}, at {HORIZONS[0]:g} to {HORIZONS[-1]:g} days. One fit "
         "each, on the same patients: another draw of these changes a ratio by 0.05 to 0.08 ([three "
         "draws](laptop/continuous-time.md)), so that smaller differences between rows say little. Effects: share of "
-        "95% intervals of expected effects that hold the oracle's, chemotherapy against nothing and against radiotherapy. "
+        "95% intervals of expected effects that hold the oracle's, chemotherapy against nothing and against "
+        "radiotherapy. "
         f"`python -m bench.levers` on {', '.join(machines)}, up to {at_once} fits side by side; commit "
         f"{', '.join(f'`{commit}`' for commit in commits)}; figures: `levers.json`.\n"
     ]
