@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from importlib.util import find_spec
@@ -254,8 +254,8 @@ def _labels(told: Told, plan: str, versus: str) -> dict[str, Any]:
 def _answer_errors(app: FastAPI) -> None:
     """Every error is a problem in the same form."""
 
-    def as_response(details: ProblemDetails) -> Response:
-        return Response(details.model_dump_json(), details.status, media_type=MEDIA_TYPE)
+    def as_response(details: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
+        return Response(details.model_dump_json(), details.status, headers, MEDIA_TYPE)
 
     @app.exception_handler(ProblemError)
     async def problem(_: Request, error: ProblemError) -> Response:
@@ -274,7 +274,8 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def refused(_: Request, error: HTTPException) -> Response:
-        return as_response(ProblemDetails(title=str(error.detail), status=error.status_code, detail=str(error.detail)))
+        details = ProblemDetails(title=str(error.detail), status=error.status_code, detail=str(error.detail))
+        return as_response(details, error.headers)
 
 
 def _plotting_script() -> Path:

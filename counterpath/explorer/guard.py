@@ -177,7 +177,8 @@ def _cookies(text: str) -> SimpleCookie:
 
 
 def _as_response(error: ProblemError) -> Response:
-    return Response(error.details.model_dump_json(), error.details.status, media_type=MEDIA_TYPE)
+    headers = {"WWW-Authenticate": "Bearer"} if error.details.status == 401 else None
+    return Response(error.details.model_dump_json(), error.details.status, headers, MEDIA_TYPE)
 
 
 class _WithHeaders:

@@ -14,6 +14,7 @@ class Limits:
         plans: In a comparison.
         events: Doses and infusions of a plan.
         records: Rows of a posted history: observations and treatments together.
+        columns: Of a table.
         horizons: Of a question.
         draws: Of the weights.
         waiting: Questions that may wait; whoever comes then is asked to come again.
@@ -26,6 +27,7 @@ class Limits:
     plans: int = 4
     events: int = 200
     records: int = 5_000
+    columns: int = 1_000
     horizons: int = 64
     draws: int = 400
     waiting: int = 256

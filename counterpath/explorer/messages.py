@@ -146,7 +146,7 @@ class Outlook(Strict):
         bands: Of the outcome: 50, 80 and 95%, pointwise.
         expectation: Where its expectation lies with 95%, as far as the model knows; null where it cannot tell.
         model_uncertainty: Standard deviation of the mean over what the model does not know; null where it cannot tell.
-        outcome_uncertainty: Standard deviation of the outcome about its mean.
+        outcome_uncertainty: Standard deviation of the outcome about its mean; likewise.
         behind: The support of the forecast; null where the model learned from nobody.
         defer: Whether to leave this patient to somebody else.
     """

@@ -10,9 +10,10 @@ import polars as pl
 
 from counterpath.cohort import Cohort, CohortError, Plan
 from counterpath.cohort.findings import PlanWarning
+from counterpath.cohort.schema import Variable
 from counterpath.estimators import DeepEnsemble, Estimator
 from counterpath.explorer.messages import DRAWS, CardAnswer, PatientLine
-from counterpath.explorer.patients import there
+from counterpath.explorer.patients import there, with_unmeasured
 from counterpath.explorer.problems import ProblemError
 from counterpath.explorer.questions import Question, tell
 from counterpath.predictive.effect import ASSUMPTIONS, NOT_RANDOMISED
@@ -107,12 +108,11 @@ class Opening:
             return first.until(first.history_end)
         schema = self.schema
         key = {schema.patient_column: ["anybody"]}
-        outcome = schema.outcomes[0]
-        low = outcome.lower if outcome.lower is not None else (outcome.upper or 1.0) - 2.0
-        high = outcome.upper if outcome.upper is not None else low + 2.0
-        observations = pl.DataFrame(key | {schema.time_column: [0.0], outcome.name: [(low + high) / 2]})
+        usual = {variable.name: [_some_value(variable)] for variable in schema.outcomes}
+        observations = pl.DataFrame(key | {schema.time_column: [0.0]} | usual)
         static = pl.DataFrame(key | {variable.name: [None] for variable in schema.static})
-        return Cohort.from_tables(observations, None, static if schema.static else None, like=schema)
+        everything = with_unmeasured(observations, schema)
+        return Cohort.from_tables(everything, None, static if schema.static else None, like=schema)
 
     def _card(self) -> CardAnswer:
         model, verdict = self.model, None
@@ -137,6 +137,13 @@ class Opening:
             label="treatment was randomised" if randomised else NOT_RANDOMISED,
             notice=NOTICE,
         )
+
+
+def _some_value(outcome: Variable) -> float:
+    """Within its bounds."""
+    low = outcome.lower if outcome.lower is not None else (outcome.upper or 1.0) - 2.0
+    high = outcome.upper if outcome.upper is not None else low + 2.0
+    return (low + high) / 2
 
 
 def _training(model: Estimator) -> dict[str, float | int | str]:

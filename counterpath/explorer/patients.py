@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import warnings
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from counterpath.cohort import Cohort, CohortError, Plan, Schema
 from counterpath.cohort.cuts import outcomes_after
 from counterpath.cohort.findings import CohortWarning, counted, did_you_mean
 from counterpath.cohort.plan_parts import PlannedDose, PlannedInfusion
+from counterpath.cohort.schema import Variable
 from counterpath.explorer.limits import Limits
 from counterpath.explorer.messages import (
     MOST_TIME,
@@ -135,12 +137,11 @@ def posted(history: History, schema: Schema, at: float | None, limits: Limits) -
             if name not in known:
                 with in_field(f"history.observations.{i}.values.{name}"):
                     raise CohortError(f"The model knows no variable {name!r}. There is {', '.join(sorted(known))}.")
-    names = sorted({name for measured in history.observations for name in measured.values})
     observations = pl.DataFrame(
         {key: [VISITOR] * len(history.observations), time: [measured.time for measured in history.observations]}
         | {
-            name: _column([measured.values.get(name) for measured in history.observations], name, schema)
-            for name in names
+            variable.name: _column([measured.values.get(variable.name) for measured in history.observations], variable)
+            for variable in schema.variables
         }
     )
     given = [event.model_dump() | {key: VISITOR} for event in history.treatments]
@@ -162,7 +163,7 @@ def posted(history: History, schema: Schema, at: float | None, limits: Limits) -
 
 def from_tables(tables: Tables, schema: Schema, limits: Limits) -> HistoryAnswer:
     """A record from CSV text, checked as any table is."""
-    frames = {name: _csv(getattr(tables, name), name, schema.patient_column) for name in READ}
+    frames = {name: _csv(getattr(tables, name), name, schema.patient_column, limits.columns) for name in READ}
     rows = sum(frame.height for frame in frames.values() if frame is not None)
     if rows > limits.records:
         raise ProblemError(413, "Too much", f"{counted(rows, 'row')} are more than {limits.records:,}.", "observations")
@@ -170,6 +171,9 @@ def from_tables(tables: Tables, schema: Schema, limits: Limits) -> HistoryAnswer
     if given is not None and not {"start", "time"} & set(given.columns):
         with in_field("treatments"):
             raise CohortError("The treatments need a column `start`, or `time`.")
+    notes = _left_out(frames, schema)
+    if frames["observations"] is not None:
+        frames["observations"] = with_unmeasured(frames["observations"], schema)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", CohortWarning)
         cohort = _read(frames, schema)
@@ -177,8 +181,7 @@ def from_tables(tables: Tables, schema: Schema, limits: Limits) -> HistoryAnswer
         if np.abs(cohort.history_end).max() > MOST_TIME or np.abs(cohort.records.times).max() > MOST_TIME:
             raise CohortError(f"A time is below {-MOST_TIME:g} or above {MOST_TIME:g}.")
     now = cohort.until(cohort.history_end)
-    notes = [str(warning.message) for warning in said if issubclass(warning.category, CohortWarning)]
-    notes += _unused(frames, schema)
+    notes = [str(warning.message) for warning in said if issubclass(warning.category, CohortWarning)] + notes
     at_the_end = len(cohort.events.start) - len(now.events.start)
     if at_the_end:
         notes.append(
@@ -189,8 +192,8 @@ def from_tables(tables: Tables, schema: Schema, limits: Limits) -> HistoryAnswer
     return HistoryAnswer(history=history_of(now), at=end, warnings=tuple(dict.fromkeys(notes)))
 
 
-def _unused(frames: Mapping[str, pl.DataFrame | None], schema: Schema) -> list[str]:
-    """Columns that the model does not know: they are left out, and that is said."""
+def _left_out(frames: Mapping[str, pl.DataFrame | None], schema: Schema) -> list[str]:
+    """What is said of columns that the model does not know, and of covariates for which there is none."""
     known = {
         "observations": {schema.time_column, *(variable.name for variable in schema.variables)},
         "static": {variable.name for variable in schema.static},
@@ -201,16 +204,26 @@ def _unused(frames: Mapping[str, pl.DataFrame | None], schema: Schema) -> list[s
         left_out = [] if frame is None else [c for c in frame.columns if c not in columns | {schema.patient_column}]
         if left_out:
             found.append(f"Left out of the {name} table, since the model knows no such thing: {', '.join(left_out)}.")
+    columns = [] if frames["observations"] is None else frames["observations"].columns
+    unmeasured = [variable.name for variable in schema.covariates if variable.name not in columns]
+    if unmeasured:
+        found.append(f"Taken as never measured, since there is no such column: {', '.join(unmeasured)}.")
     return found
 
 
-def _csv(text: str, name: str, key: str) -> pl.DataFrame | None:
+def _csv(text: str, name: str, key: str, columns: int) -> pl.DataFrame | None:
     text = text.strip()
     with in_field(name):
         if not text:
             if name == "observations":
                 raise CohortError("Paste at least one observation.")
             return None
+        try:
+            width = len(next(csv.reader(io.StringIO(text))))
+        except csv.Error as error:
+            raise CohortError(f"This is no CSV table: {error}.") from error
+        if width > columns:  # of so many, reading would take the worker's time from everybody
+            raise CohortError(f"{width:,} columns are more than {columns:,}. Leave out what is not needed.")
         try:
             frame = pl.read_csv(io.StringIO(text), infer_schema_length=None, null_values=["", "NA", "NaN"])
         except (pl.exceptions.PolarsError, ValueError) as error:
@@ -244,7 +257,10 @@ def _cohort(frames: Mapping[str, pl.DataFrame | None], schema: Schema) -> Cohort
     observations, treatments, static = frames["observations"], frames.get("treatments"), frames.get("static")
     dated = observations is not None and observations.schema.get(schema.time_column) == pl.String
     zero = "first record" if dated else "as given"
-    return Cohort.from_tables(observations, treatments, static, like=schema, time_zero=zero)
+    try:
+        return Cohort.from_tables(observations, treatments, static, like=schema, time_zero=zero)
+    except pl.exceptions.PolarsError as error:  # such as: a date that there is not
+        raise CohortError(f"The table cannot be read: {str(error).splitlines()[0]}.") from error
 
 
 def _events(given: list[dict[str, Any]], key: str) -> pl.DataFrame | None:
@@ -252,16 +268,21 @@ def _events(given: list[dict[str, Any]], key: str) -> pl.DataFrame | None:
     return pl.DataFrame(given, schema=kinds | {"dose": pl.Float64, "rate": pl.Float64}) if given else None
 
 
-def _column(values: list[Value], name: str, schema: Schema) -> pl.Series:
+def _column(values: list[Value], variable: Variable) -> pl.Series:
     """Text where the variable has categories, numbers otherwise."""
-    kind = next(variable.kind for variable in schema.variables if variable.name == name)
-    if kind == "categorical":
+    if variable.kind == "categorical":
         return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
     wrong = next((i for i, value in enumerate(values) if isinstance(value, str)), None)
     if wrong is not None:
-        with in_field(f"history.observations.{wrong}.values.{name}"):
-            raise CohortError(f"{values[wrong]!r} is no number, and {name} has numbers.")
+        with in_field(f"history.observations.{wrong}.values.{variable.name}"):
+            raise CohortError(f"{values[wrong]!r} is no number, and {variable.name} has numbers.")
     return pl.Series(values, dtype=pl.Float64)
+
+
+def with_unmeasured(observations: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+    """Covariates for which there is no column have never been measured."""
+    absent = [variable for variable in schema.covariates if variable.name not in observations.columns]
+    return observations.with_columns(_column([None] * observations.height, v).alias(v.name) for v in absent)
 
 
 def there(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from counterpath.training.compiled import keep_compiled
 DEMO_PATIENTS, DEMO_TRAIN, DEMO_STEPS = 100, 300, 600
 MOST_CONNECTIONS = 500
 IDLE_SECONDS = 5
-HEAD_SECONDS = 10  # until a request's head must be there
+LOOK_SECONDS = 10  # until a request's head must be there, and some of an answer taken
 
 
 def serve(
@@ -71,23 +71,26 @@ def serve(
 
 
 class Impatient(H11Protocol):
-    """Closes a connection on which the head of a request is not there in time, however it trickles in."""
+    """Closes a connection on which the head of a request is not there in time, or whose client takes no answer."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Look at it from time to time."""
         super().connection_made(transport)
-        self._look_again(None)
+        self._look_again()
 
-    def _look_again(self, last: RequestResponseCycle | None) -> None:
-        self.loop.call_later(HEAD_SECONDS, self._look, last)
+    def _look_again(self) -> None:
+        self.loop.call_later(LOOK_SECONDS, self._look, self.cycle, self.transport.get_write_buffer_size())
 
-    def _look(self, last: RequestResponseCycle | None) -> None:
-        if self.transport.is_closing():
+    def _look(self, last: RequestResponseCycle | None, unsent_then: int) -> None:
+        if self.transport.is_closing() and not unsent_then:
             return
-        if self.conn.their_state is h11.IDLE and self.cycle is last:
+        unsent = self.transport.get_write_buffer_size()
+        asks_in_vain = self.conn.their_state is h11.IDLE and not unsent  # however it trickles in
+        takes_nothing = unsent > 0 and unsent == unsent_then
+        if self.cycle is last and (asks_in_vain or takes_nothing):
             self.transport.abort()
         else:
-            self._look_again(self.cycle)
+            self._look_again()
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 from running_explorer import NASTY, some_model, some_patients
+from small_models import small_study
 from starlette.testclient import TestClient
 
 import counterpath as cp
@@ -278,6 +279,8 @@ def test_nobody_by_that_name(client):
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (404, "patient")
     assert client.get("/api/record", params={"patient": "nobody"}).status_code == 404
     assert client.get("/api/nothing").status_code == 404
+    answer = client.put("/api/card")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
 
 
 def test_too_much_is_refused(client):
@@ -323,6 +326,9 @@ def test_a_table_becomes_a_record(client, cohort):
         ),
         ({"observations": "time,tumor_volume\n0,1", "static": "subgroup\nQ"}, "static", "'Q' is not a level"),
         ({"observations": "time,tumor_volume\n0,1\n2e9,1"}, "observations", "above 1e+09"),
+        ({"observations": "time,tumor_volume\n2024-99-99,1"}, "observations", "cannot be read"),
+        ({"observations": "time,tumor_volume" + "," * 100_000 + "\n0,1"}, "observations", "100,002 columns are more"),
+        ({"observations": '"' + "x" * 200_000}, "observations", "no CSV table"),
         ({}, "observations", "required"),
     ],
 )
@@ -345,6 +351,34 @@ def test_what_a_table_loses_is_said(client):
     assert "1 treatment at the very end of the record" in at_the_end
     assert [event["treatment"] for event in said["history"]["treatments"]] == ["chemotherapy"]
     assert said["at"] == 4.0
+
+
+def test_covariates_that_were_never_measured_may_be_left_out():
+    model = cp.LastValue(5.0).fit(cp.load_example_ward())
+    tables = {"observations": "time,pressure,heartrate\n0,80,70\n3,82,71", "static": "age,sex\n50,male"}
+    with ready(model) as client:  # nor is anybody loaded
+        said = client.post("/api/history", json=tables).json()
+        assert said["warnings"] == [
+            "Left out of the observations table, since the model knows no such thing: heartrate.",
+            "Taken as never measured, since there is no such column: heart_rate, rhythm.",
+        ]
+        answer = client.post("/api/predict", json={"history": said["history"], "plan": {}})
+        assert len(answer.json()["outlook"]["median"]) == 5
+
+
+def test_a_record_with_infusions_covariates_and_text_can_be_posted():
+    ward = cp.load_example_ward()
+    plan = {"doses": [{"treatment": "fluid", "time": 1.0}], "keeps_running": [{}]}
+    with ready(cp.LastValue(5.0).fit(ward), ward) as client:
+        record = client.get("/api/record", params={"patient": "W04", "at": 9.0}).json()
+        assert [event["stop"] for event in record["history"]["treatments"] if event["rate"]] == [None]
+        assert record["followed"]["infusions"][0]["start"] == 0.0
+        stored, posted = (
+            client.post("/api/predict", json={**who, "at": 9.0, "plan": plan}).json()
+            for who in ({"patient": "W04"}, {"history": record["history"]})
+        )
+    assert stored == posted
+    assert len(stored["outlook"]["median"]) == 5
 
 
 def test_a_table_may_have_dates(client):
@@ -443,6 +477,14 @@ def test_a_model_that_cannot_be_made_ready_says_so_for_good(model, cohort, monke
     assert (answer.status_code, answer.json()["title"]) == (503, "Failed")
     assert "ValueError while the model was made ready" in caplog.text
     assert "93.5" not in answer.text + caplog.text
+
+
+def test_where_a_model_cannot_tell_there_is_no_number(cohort):
+    with ready(cp.LastValue(5.0).fit(small_study()[0]), cohort) as client:
+        outlook = client.post("/api/predict", json={**ASKED, "plan": PLAN}).json()["outlook"]
+    assert outlook["model_uncertainty"] == outlook["outcome_uncertainty"] == [None] * 3
+    assert outlook["expectation"] is None
+    assert outlook["behind"]["surer_than"] is None
 
 
 def test_patients_of_another_kind_are_refused_at_the_start(model):

@@ -47,6 +47,7 @@ def test_without_the_token_nothing_is_answered(headers, path):
     answer = client(token=TOKEN).get(path, headers=headers)
     assert answer.status_code == 401
     assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["www-authenticate"] == "Bearer"
 
 
 def test_the_token_opens():

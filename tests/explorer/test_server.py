@@ -147,32 +147,69 @@ def test_a_spoiled_demo_is_trained_again(tmp_path, monkeypatch):
 
 def test_who_never_ends_the_head_of_a_request_is_left(monkeypatch):
     """However it trickles in; who has asked is not hurried."""
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.3)
 
     async def answers(scope, receive, send):
         await asyncio.sleep(1)
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
+    with (
+        impatient(answers) as (address, _),
+        socket.create_connection(address) as asks,
+        socket.create_connection(address) as trickles,
+    ):
+        asks.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        trickled = 0
+        with contextlib.suppress(ConnectionError):
+            while trickled < 40:
+                trickles.sendall(b"G")
+                trickled += 1
+                time.sleep(0.05)
+        assert trickled < 40
+        assert asks.recv(100).startswith(b"HTTP/1.1 204")
+
+
+def test_who_takes_no_answer_is_left(monkeypatch):
+    """Whoever takes it slowly gets all of it."""
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.3)
+    number, size = 80, 100_000
+
+    async def answers(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"connection", b"close")]})
+        for _ in range(number):
+            await send({"type": "http.response.body", "body": b"x" * size, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    with (
+        impatient(answers) as (address, serving),
+        socket.create_connection(address) as slow,
+        socket.create_connection(address) as takes_nothing,
+    ):
+        for client in (slow, takes_nothing):
+            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        taken = 0
+        while some := slow.recv(60_000):
+            taken += len(some)
+            time.sleep(0.01)
+        assert taken > number * size
+        for _ in range(100):
+            if not serving.server_state.connections:
+                break
+            time.sleep(0.05)
+        assert not serving.server_state.connections
+
+
+@contextlib.contextmanager
+def impatient(answers):
+    """The address of a server of ours with another application, and the server."""
     with listen("127.0.0.1", 0) as listener:
         serving = uvicorn.Server(uvicorn.Config(answers, http=Impatient, lifespan="off", log_level="error"))
         thread = threading.Thread(target=serving.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         while not serving.started:
             time.sleep(0.01)
-        with (
-            socket.create_connection(listener.getsockname()) as asks,
-            socket.create_connection(listener.getsockname()) as trickles,
-        ):
-            asks.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            trickled = 0
-            with contextlib.suppress(ConnectionError):
-                while trickled < 40:
-                    trickles.sendall(b"G")
-                    trickled += 1
-                    time.sleep(0.05)
-            assert trickled < 40
-            assert asks.recv(100).startswith(b"HTTP/1.1 204")
+        yield listener.getsockname(), serving
         serving.should_exit = True
         thread.join(10)
 

@@ -94,6 +94,7 @@ function markChosen() {
     const chosen = state.patient !== null && item.firstChild.textContent === state.patient;
     item.setAttribute("aria-selected", String(chosen));
     item.tabIndex = chosen ? 0 : -1;
+    if (chosen) item.scrollIntoView({ block: "nearest" });
   }
   if (items.length && items.every((item) => item.tabIndex === -1)) items[0].tabIndex = 0;
 }
@@ -200,7 +201,7 @@ function asPlan(plan) {
   return {
     doses: plan.doses.map(({ treatment, time, dose }) => ({ treatment, time, dose })),
     infusions: plan.infusions.map(({ treatment, start, stop, rate }) => ({ treatment, start, stop, rate })),
-    keeps_running: plan.keeps ? [{}] : [],
+    keeps_running: plan.keeps ? [{ without: replaced(plan) }] : [],
   };
 }
 
@@ -263,13 +264,13 @@ function drawAnswer() {
     }
     if (active) {
       const levels = outlook.bands.map((band) => Math.round(100 * band.level)).join(", ");
-      traces.at(-1).name = `bands: ${levels}%`;
+      traces.at(-1).name = `${levels}%`;
       Object.assign(traces.at(-1), { showlegend: true, legendrank: 2000 });
     }
     if (active && outlook.expectation) {
       const { level, lower, upper } = outlook.expectation;
-      const dashed = { ...line, line: { width: 1.3, dash: "4px,3px", color: colour } };
-      traces.push({ ...dashed, y: lower }, { ...dashed, y: upper, showlegend: true, legendrank: 2001, name: `expectation, ${Math.round(100 * level)}%` });
+      const thin = { ...line, line: { width: 1, color: colour } };
+      traces.push({ ...thin, y: lower }, { ...thin, y: upper, showlegend: true, legendrank: 2001, name: `expectation, ${Math.round(100 * level)}%` });
     }
     traces.push({ ...line, y: outlook.median, name: label(plan.name), showlegend: true, legendrank: i, hoverinfo: "x+y+name",
       line: { color: colour, width: 2.4, dash: DASHES[i] } });
@@ -297,8 +298,8 @@ function drawAnswer() {
       range: [-0.5, lanes.names.length - 0.5], fixedrange: true, automargin: true, tickfont: { size: 11, color: style("--quiet") } },
     legend: { orientation: "h", traceorder: "normal", x: 0, y: 1.02, yanchor: "bottom", itemwidth: 30, font: { size: 10.5 }, itemclick: false, itemdoubleclick: false },
   } };
-  Plotly.react("chart", picture.data, picture.layout, { responsive: true, displaylogo: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "toImage"] });
+  // No bar of buttons: one of them would send the picture's numbers elsewhere.
+  Plotly.react("chart", picture.data, picture.layout, { responsive: true, displayModeBar: false, plotlyServerURL: "" });
   drawCards();
 }
 
@@ -324,8 +325,8 @@ function given(known, from, now) {
   const past = known.treatments.filter((event) => (event.dose !== null ? event.start : Math.min(event.stop ?? now, now)) >= from);
   const asked = [...plan().doses.map((one) => ({ ...one, start: now + one.time })),
     ...plan().infusions.map((one) => ({ ...one, dose: null, start: now + one.start, stop: one.stop === null ? null : now + one.stop }))];
-  const kept = plan().keeps ? running().map((treatment) => ({ treatment, dose: null, rate: null, start: now, stop: null })) : [];
-  const planned = [...asked, ...kept].filter((event) => event.start < now + state.card.max_horizon);
+  const going = kept().map((treatment) => ({ treatment, dose: null, rate: null, start: now, stop: null }));
+  const planned = [...asked, ...going].filter((event) => event.start < now + state.card.max_horizon);
   const names = state.card.learned.treatments.map((one) => one.name).filter((name) => [...past, ...planned].some((event) => event.treatment === name));
   const lane = (events, name, colour, first, last) => {
     const { unit } = usual(name);
@@ -350,7 +351,8 @@ function given(known, from, now) {
 function drawCards() {
   const { answer, card } = state;
   const shown = card.horizons.map((horizon) => answer.elapsed.findIndex((time) => Math.abs(time - horizon) < 1e-9 * card.max_horizon));
-  const when = (k) => ({ text: after(answer.elapsed[k]) });
+  const when = (k) => ({ text: `+${number(answer.elapsed[k])}` });
+  const times = `${card.learned.time_unit}s`;
   const told = (values) => shown.map((k) => values[k]);
   const outlooks = Object.values(answer.outlooks);
   const power = powerOf(outlooks.flatMap((one) => [one.median, one.bands.at(-1).upper].flatMap(told)));
@@ -361,14 +363,14 @@ function drawCards() {
     const outlook = answer.outlooks[one.name];
     const widest = outlook.bands.at(-1);
     const course = scaled(power, told(outlook.median));
-    const spread = scaled(power, [...told(outlook.model_uncertainty), ...told(outlook.outcome_uncertainty)], 2);
-    const parts = [table(["after", "median", "95% of outcomes", "± model", "± outcome"], shown.map((k) => [when(k), course(outlook.median[k]),
-      range(course, widest.lower[k], widest.upper[k]), spread(outlook.model_uncertainty[k]), spread(outlook.outcome_uncertainty[k])]))];
+    const [ofModel, ofOutcome] = [outlook.model_uncertainty, outlook.outcome_uncertainty].map((values) => scaled(power, told(values), 2));
+    const parts = [table([times, "median", "95% of outcomes", "± model", "± outcome"], shown.map((k) => [when(k), course(outlook.median[k]),
+      range(course, widest.lower[k], widest.upper[k]), ofModel(outlook.model_uncertainty[k]), ofOutcome(outlook.outcome_uncertainty[k])]))];
     const change = answer.changes[one.name];
     if (change) {
       const benefit = change.probability_of_benefit;
       const much = scaled(power, [...told(change.mean), ...told(change.lower), ...told(change.upper)], 3, true);
-      parts.push(element("h4", { textContent: `effect vs ${answer.versus}` }), table(["after", "mean", "95%", ...(benefit ? ["P(benefit)"] : [])], shown.map((k) => [when(k), much(change.mean[k]),
+      parts.push(element("h4", { textContent: `effect vs ${answer.versus}` }), table([times, "mean", "95%", ...(benefit ? ["P(benefit)"] : [])], shown.map((k) => [when(k), much(change.mean[k]),
         range(much, change.lower[k], change.upper[k]), ...(benefit ? [{ text: percent(benefit[k]), value: benefit[k] }] : [])])));
     }
     const place = state.plans.indexOf(one);
@@ -445,6 +447,10 @@ const step = () => state.card.max_horizon / STEPS;
 const onStep = (time) => Math.min(Math.max(Math.round(time / step()), 0), STEPS - 1) * step();
 const tidy = (value) => Number(value.toPrecision(10));
 
+// An infusion of a plan takes the place of one that runs now.
+const replaced = (one) => [...new Set(one.infusions.map((infusion) => infusion.treatment))];
+const kept = () => (plan().keeps ? running().filter((treatment) => !replaced(plan()).includes(treatment)) : []);
+
 // What is being given now.
 function running() {
   const events = (state.history ?? state.record?.history)?.treatments ?? [];
@@ -502,7 +508,7 @@ function drawPlans() {
   });
   const extra = [element("label", {}, "name ", name)];
   if (state.plans.length < MOST_PLANS) {
-    extra.push(button("Another plan", () => {
+    extra.push(button("Add plan", () => {
       const free = ["A", "B", "C"].find((letter) => state.plans.every((one) => one.name !== letter)) ?? `Plan ${state.plans.length + 1}`;
       state.plans.push({ ...structuredClone(plan()), name: free });
       state.active = state.plans.length - 1;
@@ -563,19 +569,21 @@ function drawTimeline() {
   });
   const laneOf = (name) => treatments.findIndex((one) => one.name === name) * LANE + LANE / 2;
   const colour = `var(${COLOURS[state.active]})`;
-  for (const name of plan().keeps ? running() : []) {
+  for (const name of kept()) {
     parts.push(shape("rect", { class: "kept", x: x(0), y: laneOf(name) - 6, width: width - left - 14, height: 11, fill: colour, opacity: 0.3, "pointer-events": "none" }));
   }
   for (const infusion of plan().infusions) {
     const end = infusion.stop ?? state.card.max_horizon;
     parts.push(shape("rect", { x: x(infusion.start), y: laneOf(infusion.treatment) - 6, width: Math.max(x(Math.min(end, state.card.max_horizon)) - x(infusion.start), 2), height: 11, fill: colour, opacity: 0.6, "pointer-events": "none" }));
     parts.push(grip(infusion, "start", infusion.start, "rate", x, laneOf(infusion.treatment), colour, timeOf));
+    const [from, to] = [x(infusion.start), x(Math.min(end, state.card.max_horizon))];
+    if (to - from > 60) parts.push(shape("text", { class: "rate", x: (from + to) / 2, y: laneOf(infusion.treatment) + 3 }, number(infusion.rate)));
     parts.push(grip(infusion, "stop", Math.min(end, state.card.max_horizon), "rate", x, laneOf(infusion.treatment), colour, timeOf));
   }
   for (const dose of plan().doses) {
     if (dose.time > state.card.max_horizon) continue;
     parts.push(grip(dose, "time", dose.time, "dose", x, laneOf(dose.treatment), colour, timeOf));
-    parts.push(shape("text", { class: "amount", x: x(dose.time), y: laneOf(dose.treatment) + 3 }, number(dose.dose)));
+    parts.push(shape("text", { class: "amount", x: x(dose.time), y: laneOf(dose.treatment) + 3.5 }, number(dose.dose)));
   }
   for (let k = 0; k <= 5; k += 1) {
     const time = (state.card.max_horizon * k) / 5;
@@ -586,7 +594,9 @@ function drawTimeline() {
 
 // A dose, or an end of an infusion: dragged, or moved by keys.
 function grip(event, part, time, amount, x, y, colour, timeOf) {
-  const circle = shape("circle", { class: "grip", cx: x(time), cy: y, r: part === "time" ? 11 : 7, fill: colour, tabindex: 0, role: "slider",
+  const half = part === "time" ? [Math.max(11, 3.2 * number(event[amount]).length + 5), 11] : [7, 7]; // of width and height
+  const box = { x: x(time) - half[0], y: y - half[1], width: 2 * half[0], height: 2 * half[1], rx: half[1] };
+  const made = shape("rect", { class: "grip", ...box, fill: colour, tabindex: 0, role: "slider",
     "aria-label": `${event.treatment} ${amount} ${number(event[amount])}, ${part}`, "aria-valuenow": time, "aria-valuemin": 0, "aria-valuemax": state.card.max_horizon });
   const move = (to) => {
     const wanted = tidy(onStep(to));
@@ -597,15 +607,15 @@ function grip(event, part, time, amount, x, y, colour, timeOf) {
       event.start = Math.min(wanted, (event.stop ?? state.card.max_horizon) - step());
     } else event.time = wanted;
   };
-  circle.addEventListener("pointerdown", (down) => {
+  made.addEventListener("pointerdown", (down) => {
     down.preventDefault();
-    circle.focus();
-    const [svg, done] = [at("timeline"), new AbortController()]; // the circle itself is drawn anew with each move
+    made.focus();
+    const [svg, done] = [at("timeline"), new AbortController()]; // it is itself drawn anew with each move
     svg.setPointerCapture(down.pointerId);
     svg.addEventListener("pointermove", (moved) => { move(timeOf(moved)); plansChanged(); }, { signal: done.signal });
     for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => done.abort(), { signal: done.signal });
   });
-  circle.addEventListener("keydown", (key) => {
+  made.addEventListener("keydown", (key) => {
     const moves = { ArrowLeft: -step(), ArrowRight: step() };
     const here = part === "stop" ? event.stop ?? state.card.max_horizon : event[part];
     if (key.key in moves) move(here + moves[key.key]);
@@ -615,7 +625,7 @@ function grip(event, part, time, amount, x, y, colour, timeOf) {
     key.preventDefault();
     plansChanged();
   });
-  return circle;
+  return made;
 }
 
 function removeEvent(event) {
@@ -654,10 +664,10 @@ function drawEvents() {
   const infusions = plan().infusions.map((infusion) => element("tr", {}, cell(document.createTextNode(infusion.treatment)),
     cell(numeric(infusion, "start", infusion.start, false, "Start from now")), cell(numeric(infusion, "stop", infusion.stop, true, "Stop; empty: goes on")),
     cell(numeric(infusion, "rate", infusion.rate, false, "Rate")), cell(null), cell(null), cell(button("Remove", () => { removeEvent(infusion); plansChanged(); }))));
-  const runs = running().join(", ") || "nothing";
-  const kept = plan().keeps ? [element("tr", {}, element("td", { colSpan: 7, textContent: `What runs now goes on: ${runs}.` }))] : [];
-  const none = doses.length + infusions.length + kept.length ? [] : [element("tr", {}, element("td", { colSpan: 7, className: "quiet", textContent: "Nothing is given, and what runs now ends." }))];
-  body.replaceChildren(...kept, ...doses, ...infusions, ...none);
+  const runs = kept().join(", ") || "nothing does";
+  const going = plan().keeps ? [element("tr", {}, element("td", { colSpan: 7, textContent: `What runs now goes on: ${runs}.` }))] : [];
+  const none = doses.length + infusions.length + going.length ? [] : [element("tr", {}, element("td", { colSpan: 7, className: "quiet", textContent: "Nothing is given, and what runs now ends." }))];
+  body.replaceChildren(...going, ...doses, ...infusions, ...none);
   markFlaws();
 }
 
@@ -795,13 +805,19 @@ at("better").addEventListener("change", () => { state.better = at("better").valu
 at("outcome").addEventListener("change", () => { state.outcome = at("outcome").value; changedAltogether(); });
 at("presets").addEventListener("click", (event) => { if (event.target.dataset.preset) preset(event.target.dataset.preset); });
 at("link").addEventListener("click", async () => {
-  await navigator.clipboard.writeText(location.href);
+  try {
+    await navigator.clipboard.writeText(location.href);
+  } catch { // browsers refuse it without encryption
+    tell(new Error("Copy the address of this page: it is the link."));
+    return;
+  }
   at("link").textContent = "Copied";
   setTimeout(() => { at("link").textContent = "Link"; }, 1500);
 });
 at("json").addEventListener("click", () => {
   const plans = Object.fromEntries(state.plans.map((one) => [one.name, { ...asPlan(one), time_unit: state.card.learned.time_unit }]));
-  save("comparison.json", JSON.stringify({ patient: state.patient, at: state.now, plans, answer: state.answer }, null, 2));
+  const answer = at("answers").ariaBusy === "true" ? null : state.answer; // never one about other plans
+  save("comparison.json", JSON.stringify({ patient: state.patient, at: state.now, plans, answer }, null, 2));
 });
 at("png").addEventListener("click", () => { if (state.answer) savePicture().catch(tell); });
 at("own").addEventListener("click", () => {
