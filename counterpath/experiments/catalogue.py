@@ -33,6 +33,10 @@ CRPS_COURSE, WIDTH_COURSE = (
     Course(figure, figure, scale="log", reference=1.0) for figure in ("CRPS ÷ oracle", "95% width ÷ oracle")
 )
 HELD_COURSE = Course("95% holds", "95% intervals hold", scale="logit", reference=0.95, lowest=SHOWN_FROM)
+SIZE_ALONE = (
+    "The size of the forecast alone, without any spread, has an area of 0.07 to 0.08 "
+    "([on a laptop](../laptop/deferral.md))."
+)
 
 
 @dataclass(frozen=True)
@@ -98,8 +102,15 @@ class _Compared:
                 self.published_beside,
                 lowest=0.9,
                 whose="paper",
+                why=f"errors are in cm³, so whatever grows with the tumour ranks them. {SIZE_ALONE}",
             ),
-            Aim(f"an area below that of {self.beside}", area, self.ours, than=self.beside),
+            Aim(
+                f"an area below that of {self.beside}",
+                area,
+                self.ours,
+                than=self.beside,
+                why=f"by volume both rank little but size, and are about as good as size. {SIZE_ALONE}",
+            ),
             Aim("an area below random's", area, self.ours, highest=1.0),
             Aim("an area below that of the forecast's size alone", f"{area} − by size alone", self.ours, highest=0.0),
             Aim(
@@ -108,7 +119,8 @@ class _Compared:
                 self.ours,
                 highest=1.0,
                 why="the model's scale is nearly relative. Who is withheld by it has a small tumour, whose effect is "
-                "never far off in cm³. Where errors are relative too, in the next line, that ranking can be judged.",
+                "never far off in cm³. Where errors are relative too, in the next line, that ranking can be judged: "
+                "there the area of `BNCDE` is 0.03 to 0.10 ([on a laptop](../laptop/deferral.md)).",
             ),
             Aim("the same of relative errors", f"{by_scale}, relative", self.ours, highest=1.0),
         )
