@@ -82,9 +82,10 @@ def times_from_text(column: pl.Series, patients: pl.Series, table: str) -> pl.Se
     with_zone = (text.str.contains(_OFFSET) & has_clock).sum()
     if with_zone == 0:
         dates = pl.select(pl.when(text.str.contains(_YEAR_FIRST)).then(text)).to_series()
-        # polars finds the format from the dates themselves, so there must be one
-        known = dates.null_count() < len(dates)
-        moments = dates.str.to_datetime(time_unit="us", strict=False) if known else dates.cast(pl.Datetime("us"))
+        try:
+            moments = dates.str.to_datetime(time_unit="us", strict=False)
+        except pl.exceptions.ComputeError:  # it finds the format from the dates themselves, and none of them is one
+            moments = pl.Series(values=[None] * len(dates), dtype=pl.Datetime("us"))
     elif with_zone < len(text) - text.null_count():
         raise mixed_zones(
             f"Column {column.name!r} of the {table} table has times with and without a time zone.",

@@ -259,6 +259,11 @@ def test_a_date_whose_month_nobody_knows(read):
     )
 
 
+@pytest.mark.parametrize("time", ["2024-99-99", "2024-02-30 10:00", "2024-03-01T99:00:00"])
+def test_dates_that_no_calendar_has(read, time):
+    expect_refusal(lambda: read(VISITS | {"time": [time] * 3}), f"{time!r}", "is not a time", "dates like 2024-03-31")
+
+
 def test_times_of_another_type(read):
     expect_refusal(
         lambda: read(VISITS | {"time": [True, False, True]}), "Column 'time'", "Times are numbers or datetimes."
