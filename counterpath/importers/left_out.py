@@ -12,6 +12,7 @@ from counterpath.cohort.journal import Journal
 
 SAYINGS = {
     "outside-stay": ("{n} of {name} {lie} outside of any stay and {were} left out.", "records"),
+    "after-longest": ("{n} of {name} {come} after the longest time of a stay and {were} left out.", "records"),
     "outside-record": (
         "{n} of {name} {lie} before the first measurement or after follow-up and {were} left out.",
         "records",

@@ -9,11 +9,14 @@ from counterpath.importers.left_out import LeftOut
 from counterpath.importers.meds_spec import MedsSpec, Stay, selects
 
 BETWEEN = "/"  # a subject and the number of the stay, in a patient's id
-OF_STAY = ("patient", "begin", "end")
+OF_STAY = ("patient", "begin", "over", "end")
 
 
 def find_stays(events: pl.DataFrame, spec: MedsSpec, left_out: LeftOut) -> pl.DataFrame:
-    """`subject_id`, `number`, `patient`, `begin` and `end` of each; without stays in the spec, one of each subject."""
+    """`subject_id`, `number`, `patient`, `begin`, `over` and `end`; without stays in the spec, one of each subject.
+
+    It is over by its end or by death, and its follow-up may end before, where the spec has a longest time.
+    """
     timed, stay = events.filter(pl.col("time").is_not_null()), spec.stay
     unknown = pl.lit(None, dtype=timed.schema["time"])
     death = timed.filter(selects(spec.death)).group_by("subject_id").agg(pl.col("time").min().alias("death"))
@@ -31,9 +34,10 @@ def find_stays(events: pl.DataFrame, spec: MedsSpec, left_out: LeftOut) -> pl.Da
     longest = unknown
     if stay is not None and stay.longest is not None:
         longest = pl.col("begin") + pl.duration(microseconds=round(stay.longest * MICROSECONDS[spec.time_unit]))
-    found = found.with_columns(pl.min_horizontal("end", "death", longest).alias("end"))
+    found = found.with_columns(over=pl.min_horizontal("end", "death"))
+    found = found.with_columns(end=pl.min_horizontal("over", longest))
     if stay is not None:
-        left_out.add("over", "", found.filter(pl.col("end") <= pl.col("begin"))["patient"])
+        left_out.add("over", "", found.filter(pl.col("over") <= pl.col("begin"))["patient"])
     return found.select("subject_id", "number", *OF_STAY).sort("subject_id", "begin", "number")
 
 
@@ -70,7 +74,7 @@ def _with_ends(begun: pl.DataFrame, timed: pl.DataFrame, stay: Stay) -> pl.DataF
 
 
 def with_stays(rows: pl.DataFrame, stays: pl.DataFrame, spec: MedsSpec) -> pl.DataFrame:
-    """Records with `patient`, `begin` and `end` of their stay, null where there is none: by its number, else by time.
+    """Records with the columns `OF_STAY` of their stay, null where there is none: by its number, else by time.
 
     Args:
         rows: At `time`.
@@ -95,7 +99,7 @@ def with_stays_of_intervals(rows: pl.DataFrame, stays: pl.DataFrame, spec: MedsS
     """
     numbered, others = _by_number(rows, stays, spec)
     following = pl.col("begin").shift(-1).over("subject_id")
-    known = stays.select("subject_id", *OF_STAY, until=pl.min_horizontal("end", following))
+    known = stays.select("subject_id", *OF_STAY, until=pl.min_horizontal("over", following))
     others = others.with_row_index("row")
     starts_before_its_end = pl.col("until").is_null() | (pl.col("start") < pl.col("until"))
     runs_in_it = pl.coalesce(pl.col("stop") > pl.col("begin"), pl.col("start") >= pl.col("begin"))
@@ -120,14 +124,22 @@ def _by_number(rows: pl.DataFrame, stays: pl.DataFrame, spec: MedsSpec) -> tuple
     return named.select(*rows.columns, *OF_STAY), rows.filter(number.is_null())
 
 
-def during_stay() -> pl.Expr:
-    """Whether a record at `time` lies in the stay that it belongs to."""
-    ends_later = pl.col("end").is_null() | (pl.col("time") <= pl.col("end"))
+def during_stay(until: str = "end") -> pl.Expr:
+    """Whether a record at `time` lies in the stay that it belongs to.
+
+    Args:
+        until: `end` of follow-up, or when it is `over`.
+    """
+    ends_later = pl.col(until).is_null() | (pl.col("time") <= pl.col(until))
     return pl.col("patient").is_not_null() & (pl.col("time") >= pl.col("begin")) & ends_later
 
 
-def meets_stay() -> pl.Expr:
-    """Whether an interval from `start` to `stop` runs in the stay that it belongs to."""
-    starts_before = pl.col("end").is_null() | (pl.col("start") < pl.col("end"))
+def meets_stay(until: str = "end") -> pl.Expr:
+    """Whether an interval from `start` to `stop` runs in the stay that it belongs to.
+
+    Args:
+        until: `end` of follow-up, or when it is `over`.
+    """
+    starts_before = pl.col(until).is_null() | (pl.col("start") < pl.col(until))
     stops_after = pl.col("stop").is_null() | (pl.col("stop") > pl.col("begin"))
     return pl.col("patient").is_not_null() & starts_before & stops_after

@@ -63,7 +63,8 @@ class Extraction:
         self.left_out.add("no-start", name, paired.without_start)
         self.left_out.add("several-starts", name, paired.of_several)
         rows = with_stays_of_intervals(paired.intervals, stays, self.spec)
-        rows = self._kept(rows, meets_stay(), self._outside, name)
+        rows = self._kept(rows, meets_stay("over"), self._outside, name)
+        rows = self._kept(rows, meets_stay(), "after-longest", name)
         rows = rows.with_columns(pl.max_horizontal("start", "begin").alias("start"), pl.min_horizontal("stop", "end"))
         lasts = pl.col("stop").is_null() | (pl.col("stop") > pl.col("start"))
         return self._kept(rows, lasts, "no-length", name)
@@ -81,7 +82,8 @@ class Extraction:
     def _at_their_time(self, events: pl.DataFrame, stays: pl.DataFrame, name: str, codes: Codes) -> pl.DataFrame:
         """Records of these codes, each with the stay in which it lies."""
         rows = with_stays(self._timed(events.filter(selects(codes)), name), stays, self.spec)
-        return self._kept(rows, during_stay(), self._outside, name)
+        rows = self._kept(rows, during_stay("over"), self._outside, name)
+        return self._kept(rows, during_stay(), "after-longest", name)
 
     def _timed(self, rows: pl.DataFrame, name: str) -> pl.DataFrame:
         self.left_out.add("no-time", name, rows.filter(pl.col("time").is_null())["subject_id"])

@@ -56,6 +56,16 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "glascow coma scale total": (3, 15),
     "positive end-expiratory pressure set": (0, 50),
 }
+UNITS = {
+    "diastolic blood pressure": "mmHg",
+    "mean blood pressure": "mmHg",
+    "heart rate": "bpm",
+    "sodium": "mEq/L",
+    "glucose": "mg/dL",
+    "chloride urine": "mEq/L",
+    "hematocrit": "%",
+    "positive end-expiratory pressure set": "cmH2O",
+}
 
 
 def read_mimic_extract(
@@ -73,7 +83,8 @@ def read_mimic_extract(
 
     Only what was measured becomes a record: the file has a row for every hour, and most of its values are missing. The
     mean of an hour is known when the hour is over: what was measured from hour 3 to 4 is a record of time 4, and what
-    was given in that hour comes before it. Open files from people you trust only: the format can carry code.
+    was given in that hour comes before it. An outcome whose range holds nothing below 0, and of which the file has
+    nothing below 0, is predicted above it. Open files from people you trust only: the format can carry code.
 
     Args:
         path: Of the file.
@@ -121,6 +132,8 @@ def read_mimic_extract(
         _known_ages(stays.filter(seen), journal),
         outcome=outcome,
         covariates=variables[1:],
+        bounds=_bounds(observations, outcome, ranges),
+        units={name: UNITS[name] for name in variables if name in UNITS},
         time_unit="hour",
         time_zero="as given",
         follow_up_end=END,
@@ -175,6 +188,15 @@ def _plausible(
         if implausible == "leave out":
             observations = observations.filter(~outside)
     return observations
+
+
+def _bounds(
+    observations: pl.DataFrame, outcome: str, ranges: Mapping[str, tuple[float, float]]
+) -> dict[str, tuple[float, None]]:
+    """Nothing below 0 where that has no meaning, such as for a pressure; unless the file has something there."""
+    lowest = observations.filter(pl.col("variable") == outcome)["value"].min()
+    has_no_less = outcome in ranges and ranges[outcome][0] >= 0
+    return {outcome: (0.0, None)} if has_no_less and isinstance(lowest, float) and lowest >= 0 else {}
 
 
 def _last_hours(*tables: pd.DataFrame) -> pl.DataFrame:

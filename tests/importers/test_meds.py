@@ -85,8 +85,9 @@ def test_a_stay_without_a_number_goes_by_time(write):
     spec = SPEC | {"stay": {"begins": "re:IN//.*", "ends": "OUT", "longest": 4.5}}
     drug = SPEC["treatments"]["drug"] | {"pair_by": ["order"]}
     spec |= {"treatments": {"drug": drug}}
-    with pytest.warns(cp.CohortWarning, match="outside of any stay"):
+    with pytest.warns(cp.CohortWarning, match="after the longest time of a stay"):
         cohort = read(write(person() + stay(1, 7) + stay(1, 8, begin=20.0)), spec)
+    assert {repair.code: repair.count for repair in cohort.repairs} == {"meds-after-longest": 2}
     assert cohort.patients.to_list() == ["1/1", "1/2"]
     np.testing.assert_array_equal(cohort.follow_up_end, [4.5, 4.5])
     np.testing.assert_array_equal(cohort.records.times, [1.0, 2.0, 1.0, 2.0])

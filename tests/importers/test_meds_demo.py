@@ -1,6 +1,7 @@
 """The public demo of MIMIC-IV as MEDS: the cohort has what one counts in the files without counterpath."""
 
 import os
+import re
 import warnings
 from pathlib import Path
 
@@ -198,3 +199,43 @@ def test_norepinephrine_stays_on_across_every_titration(cohort, events, stays):
         assert just_after["rate"].item() > rate - 1e-6  # more where another order runs beside it
         alone += just_after["rate"].item() == pytest.approx(rate)
     assert alone > 0.95 * inside.height
+
+
+@pytest.fixture(scope="module")
+def on_the_page(tmp_path_factory):
+    """By the TOML file that the how-to page shows."""
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "meds.md"
+    (spec,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    path = tmp_path_factory.mktemp("page") / "spec.toml"
+    path.write_text(spec)
+    return read(path)
+
+
+def test_the_spec_on_the_page_takes_what_it_says(on_the_page, events, stays):
+    """Doses by the number of their stay, laboratory values by their time, of ten days at most."""
+    first_days = stays.with_columns(
+        end=pl.min_horizontal("end", pl.col("begin") + pl.duration(days=10)),
+        subject_id=pl.col("patient").str.split("/").list.get(0).cast(pl.Int64),
+    )
+
+    def inside(code, by):
+        rows = events.filter(pl.col("code") == code).select(by, "time", value=pl.col("numeric_value").cast(pl.Float64))
+        rows = rows.join(first_days, on=by).filter(pl.col("time").is_between(pl.col("begin"), pl.col("end")))
+        return rows.select("patient", "value", hour=hours("time", "begin"))
+
+    doses = inside("INFUSION_END//225166", "icustay_id").sort("patient", "hour", "value")
+    given = on_the_page.treatments.filter(pl.col("treatment") == "potassium").sort("patient", "start", "dose")
+    assert given["patient"].to_list() == doses["patient"].to_list()
+    assert len(given) == 380 - 33  # after the ten days, or outside of stays
+    np.testing.assert_allclose(given["start"], doses["hour"], atol=SECOND / 1e3)
+    np.testing.assert_allclose(given["dose"], doses["value"], rtol=1e-6)
+
+    lactate = inside("LAB//50813//mmol/L", "subject_id")
+    left_out = [count(on_the_page, code, "lactate") for code in ("meds-outside-stay", "meds-after-longest")]
+    assert lactate.height == 758 - sum(left_out)
+    of_patients = lactate.filter(pl.col("patient").is_in(on_the_page.patients.implode()))
+    found = on_the_page.observations.drop_nulls("lactate")
+    assert set(found["patient"]) == set(of_patients["patient"])
+    assert found.height == of_patients.height
+    assert found["lactate"].sum() == pytest.approx(of_patients["value"].sum())
+    assert on_the_page.follow_up_end.max() == 240.0

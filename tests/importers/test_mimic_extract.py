@@ -321,5 +321,15 @@ def test_a_range_the_wrong_way_round(tmp_path, content, limits):
         read(tmp_path, content, ranges={OUTCOME: limits})
 
 
+def test_no_pressure_is_predicted_below_zero(tmp_path, content):
+    """Unless the file has one there, or its range does."""
+    (pressure,) = read(tmp_path, content).schema.outcomes
+    assert (pressure.lower, pressure.upper, pressure.unit) == (0.0, None, "mmHg")
+    assert read(tmp_path, content, ranges={}).schema.outcomes[0].lower is None
+    content["vitals_labs_mean"].iloc[1, 0] = -3.0
+    with pytest.warns(cp.CohortWarning, match="1 value of diastolic blood pressure lies outside"):
+        assert read(tmp_path, content).schema.outcomes[0].lower is None
+
+
 def test_the_papers_variables_have_plausible_ranges():
     assert set(RANGES) == {OUTCOME, *COVARIATES}
