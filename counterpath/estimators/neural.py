@@ -24,6 +24,7 @@ from counterpath.models.posterior import PosteriorMixture, visit_chance
 from counterpath.paths.tabulation import PredictedFrom, Tabulation
 from counterpath.predictive import Draws, Law, Mixture, Noise
 from counterpath.training import Clock, EpochReport, TrainingSettings, fit_tabulation
+from counterpath.training.compiled import keep_compiled
 
 COMPONENTS = 100  # draws of the weights behind a prediction
 MOST_NETWORKS = 1_000  # in a mixture or ensemble
@@ -170,6 +171,7 @@ class NeuralEstimator(Estimator):
         """Draws of the weights, made once; the same object is given back as long as the same is asked for."""
         kept = getattr(self, "_posterior", None)
         if kept is None or (kept.draws, kept.seed) != (draws, seed) or kept.networks is not self.networks_:
+            keep_compiled()
             clock = Clock.of(self.tabulation_)
             kept = PosteriorMixture(
                 self.networks_, clock.history, clock.plan, draws=draws, seed=seed, increments=self.training.increments

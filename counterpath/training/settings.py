@@ -43,7 +43,7 @@ class TrainingSettings:
         kl_ramp: Share of all steps over which the KL comes in: the means learn before the weights spread.
         clip: Largest norm of a gradient.
         balancing: α of balanced representations: what a guessed treatment counts beside an outcome; 0 for none.
-        bad_steps: Share of steps of an epoch that may be non-finite before training stops.
+        bad_steps: Share of the last steps, an epoch or twenty, that may be non-finite before training stops.
     """
 
     steps: int

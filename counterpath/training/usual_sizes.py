@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from jaxtyping import Float64
 
@@ -10,7 +12,7 @@ from counterpath.paths.tabulation import HistoryArrays
 
 def usual_size(values: Float64[np.ndarray, "*any columns"]) -> Float64[np.ndarray, " columns"]:
     """Root mean square of what is not zero, for each column; 1 for a column that never moves."""
-    flat = values.reshape(-1, values.shape[-1])
+    flat = _rows(values)
     moved = np.maximum(np.count_nonzero(flat, axis=0), 1)
     size = np.sqrt((flat**2).sum(axis=0) / moved)
     return np.where(size > 0, size, 1.0)
@@ -25,6 +27,11 @@ def usual_level(history: HistoryArrays) -> Float64[np.ndarray, " known"]:
 
 def usual_change(changes: Float64[np.ndarray, "*any outcomes"]) -> Float64[np.ndarray, " outcomes"]:
     """The size that two of three changes of each outcome do not exceed."""
-    flat = np.abs(changes.reshape(-1, changes.shape[-1]))
+    flat = np.abs(_rows(changes))
     size = np.array([np.quantile(column[~np.isnan(column)], 0.68) for column in flat.T])
     return np.where(size > 0, size, 1.0)
+
+
+def _rows(values: Float64[np.ndarray, "*any columns"]) -> Float64[np.ndarray, "rows columns"]:
+    """All before the last axis as one; of no columns, too, such as where no static covariate is known."""
+    return values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
