@@ -13,6 +13,7 @@ from counterpath.cohort.findings import CohortError, Finding, counted, name_pati
 from counterpath.cohort.schema import DType, Variable
 
 _LARGEST_EXACT = 2**53  # the largest range of integers that float64 holds without loss
+EXACT = {"integer": pl.Int64, "boolean": pl.Boolean}
 DECIMAL_COMMA = r"[+-]?\d+,\d+"
 
 
@@ -179,7 +180,10 @@ def _error(code: str, column: str, message: str, remedy: str, patients: pl.Serie
 
 
 def as_column(variable: Variable, values: Float64[np.ndarray, " rows"]) -> pl.Series:
-    """The way back: the values in the type that the user's column had."""
+    """The way back: the values in the type that the user's column had, if it holds them.
+
+    New patients, read like those a model learned from, may have fractions where those had none.
+    """
     series = pl.Series(variable.name, values).fill_nan(None)
     if variable.kind == "categorical":
         series = series.cast(pl.Int64).replace_strict(
@@ -188,8 +192,7 @@ def as_column(variable: Variable, values: Float64[np.ndarray, " rows"]) -> pl.Se
         series = pl.Series(variable.name, series)
         if variable.dtype == "boolean":
             return series == "true"
-    if variable.dtype == "integer":
-        return series.cast(pl.Int64)
-    if variable.dtype == "boolean":
-        return series.cast(pl.Boolean)
+    if variable.dtype in EXACT:
+        exact = series.cast(EXACT[variable.dtype], strict=False)
+        return exact if variable.kind == "categorical" or exact.cast(pl.Float64).equals(series) else series
     return series.cast(pl.Float64) if variable.dtype == "float" else series

@@ -76,3 +76,21 @@ def test_an_outcome_with_text_is_not_told_to_be_categorical(read):
 def test_an_outcome_with_decimal_commas_is_told_to_use_points(read):
     with pytest.raises(cp.CohortError, match="Write decimals with a point"):
         read(VISITS | {"y": ["3,4", "3,5", "3,6", "3,7"]})
+
+
+def test_fractions_of_new_patients_are_kept_where_training_had_whole_numbers(tmp_path):
+    """In frames, and in files: nothing is cut off."""
+    whole = pl.DataFrame(VISITS | {"y": [80, 90, 85, 70], "beats": [60, 61, 62, 63], "on": [True, False, True, True]})
+    train = cp.Cohort.from_tables(whole, outcome="y", time_unit="day")
+    assert train.observations.schema.to_python() | {"time": float} == {
+        "patient": int, "time": float, "y": int, "beats": int, "on": bool
+    }  # fmt: skip
+    fractions = {"y": [80.9, 90.0, None, 70.25], "beats": [60.0, 61.0, 62.0, 63.0], "on": [0.0, 1.0, 0.5, None]}
+    new = cp.Cohort.from_tables(pl.DataFrame(VISITS | fractions), like=train)
+    assert new.observations["y"].to_list() == fractions["y"]
+    assert new.observations["on"].to_list() == fractions["on"]
+    assert new.observations["beats"].dtype == pl.Int64
+    new.save(tmp_path / "new")
+    again = cp.read_cohort(tmp_path / "new")
+    assert again.observations.equals(new.observations)
+    assert again.equals(new)
