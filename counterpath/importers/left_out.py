@@ -32,6 +32,7 @@ SAYINGS = {
     "no-length": ("{n} of {name} {have} no length within the stay and {were} left out.", "intervals"),
     "no-number": ("{n} {begin} without a number and {were} left out.", "stays"),
     "unended": ("{n} {have} no end and {last} until the next begins, if there is one.", "stays"),
+    "open-ended": ("{n} {have} no end and {last} as long as there are records, if the spec has no longest.", "stays"),
     "over": ("{n} {are} over, by end or death, when {they} {begin}: nothing that comes later counts.", "stays"),
     "no-outcome": ("{n} {have} no record of the outcome and {were} left out.", "patients"),
     "unsaid": ("{n} of {name} {have} no value and {count} as not given.", "hours"),

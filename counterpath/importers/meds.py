@@ -79,6 +79,8 @@ def _cohort(
 ) -> Cohort:
     journal, measured = Journal(), set(observations["variable"])
     covariates = those_there("meds", list(spec.covariates), measured, "Nobody has a value of", journal)
+    fixed = [name for name in spec.static if static[name].null_count() < static.height]
+    those_there("meds", list(spec.static), fixed, "Nobody has a value of", journal)
     drugs = those_there("meds", list(spec.treatments), set(treatments["treatment"]), "Nobody was given", journal)
     variables = {name: own for name, own in spec.measured.items() if name in measured}
     described = variables | {name: spec.treatments[name] for name in drugs}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
+from polars import selectors
 
 from counterpath.cohort.findings import CohortError, did_you_mean
 from counterpath.importers.meds_spec import MedsSpec, selects
@@ -68,6 +69,8 @@ def read_shard(path: Path, spec: MedsSpec, subjects: pl.Series | None) -> pl.Dat
     for missing, kind in (("numeric_value", pl.Float32), ("unit", pl.String)):
         if missing not in events.columns:
             events = events.with_columns(pl.lit(None, dtype=kind).alias(missing))
+    # Numbers of stays and orders are floats where some are missing, and then a missing one may be NaN.
+    events = events.with_columns((selectors.by_name(*spec.columns) & selectors.float()).fill_nan(None))
     if spec.stay is not None and spec.stay.number is not None:
         events = events.with_columns(_as_text(events[spec.stay.number]))
     return events.with_columns(pl.col("numeric_value").cast(pl.Float64), pl.col("unit").cast(pl.String))
@@ -75,7 +78,7 @@ def read_shard(path: Path, spec: MedsSpec, subjects: pl.Series | None) -> pl.Dat
 
 def _as_text(numbers: pl.Series) -> pl.Series:
     """Numbers of stays, which some data sets write as text, and some as floats since some are missing."""
-    return (numbers.fill_nan(None).cast(pl.Int64) if numbers.dtype.is_float() else numbers).cast(pl.String)
+    return (numbers.cast(pl.Int64) if numbers.dtype.is_float() else numbers).cast(pl.String)
 
 
 def read_shards(paths: list[Path], spec: MedsSpec, subjects: pl.Series | None) -> Iterator[pl.DataFrame]:
@@ -133,6 +136,8 @@ def _check_order(path: Path) -> None:
     for rows in _batches(path, ["subject_id", "time", "code"]):
         _require_all(path, rows)
         rows = pl.concat([before, rows.drop("code")])
+        # Rows without a time, which should come first, hide no disorder of those around them.
+        rows = rows.with_columns(pl.col("time").forward_fill().over("subject_id"))
         _require_order(path, rows)
         runs = rows["subject_id"].rle().struct.field("value").to_list()
         for subject in runs[before.height :]:

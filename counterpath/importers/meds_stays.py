@@ -30,7 +30,8 @@ def find_stays(events: pl.DataFrame, spec: MedsSpec, left_out: LeftOut) -> pl.Da
         found = found.with_columns(patient=pl.concat_str("subject_id", pl.lit(BETWEEN), "number"))
     found = found.join(death, on="subject_id", how="left")
     if stay is not None and stay.ends is not None:
-        left_out.add("unended", "", found.filter(~pl.col("is_ended") & pl.col("death").is_null())["patient"])
+        what = "unended" if stay.number is None else "open-ended"
+        left_out.add(what, "", found.filter(~pl.col("is_ended") & pl.col("death").is_null())["patient"])
     longest = unknown
     if stay is not None and stay.longest is not None:
         longest = pl.col("begin") + pl.duration(microseconds=round(stay.longest * MICROSECONDS[spec.time_unit]))

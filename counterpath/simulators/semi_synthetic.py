@@ -109,6 +109,13 @@ def _chosen(cohort: Cohort, names: Sequence[str] | None) -> list[int]:
     wrong = [name for name in asked if name not in numbers]
     if wrong:
         raise CohortError(f"There is no covariate {wrong[0]!r} with numbers. There is {', '.join(map(repr, numbers))}.")
+    if len(set(asked)) < len(asked):
+        raise CohortError(f"A covariate is named twice among {', '.join(map(repr, asked))}. Name each once.")
+    for name in (OUTCOME, TREATMENT):
+        if name in asked or name in [v.name for v in cohort.schema.static]:
+            raise CohortError(
+                f"A covariate is called {name!r}, as what is simulated is. Read its table with another name for it."
+            )
     if len(asked) < DRIVERS:
         raise CohortError(f"The outcome follows {DRIVERS} covariates over time, and there is {len(asked)}.")
     return [next(i for i, v in enumerate(variables) if v.name == name) for name in asked]

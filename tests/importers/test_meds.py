@@ -298,8 +298,22 @@ def test_an_end_before_its_start_is_left_out(write):
     assert [(repair.code, repair.count) for repair in cohort.repairs] == [("meds-no-end", 1), ("meds-no-start", 1)]
 
 
+def test_orders_that_are_missing_as_nan_are_missing(write, tmp_path):
+    """Some packages write numbers of which some are missing as floats."""
+    rows = [(*own[:6], None if "DRUG" in own[2] else own[6]) for own in person() + stay()]
+    with_nulls = read(write(rows))
+    folder = write(rows, order=pl.Float64)
+    (path,) = folder.rglob("*.parquet")
+    pl.read_parquet(path).with_columns(pl.col("order").fill_null(float("nan"))).write_parquet(path)
+    given = read(folder).treatments
+    assert given.equals(with_nulls.treatments)
+    drug = given.filter(pl.col("treatment") == "drug").select("start", "stop", "rate")
+    assert drug.rows() == [(1.0, 3.0, 2.0), (3.0, 6.0, 4.0)]
+
+
 def test_what_the_spec_names_and_nobody_has_is_named(write):
     extra = {
+        "static": SPEC["static"] | {"weight": {"codes": "WEIGHT", "value": "number"}},
         "covariates": SPEC["covariates"] | {"lactate": {"codes": "LAB//lactate", "unit": "mmol/L"}},
         "treatments": SPEC["treatments"] | {"other": {"codes": "OTHER", "unit": "mg"}},
     }
@@ -307,9 +321,10 @@ def test_what_the_spec_names_and_nobody_has_is_named(write):
         cohort = read(write(person() + stay()), SPEC | extra)
     assert [str(warning.message) for warning in said] == [
         "Nobody has a value of 'lactate'.",
+        "Nobody has a value of 'weight'.",
         "Nobody was given 'other'.",
     ]
-    assert [repair.code for repair in cohort.repairs] == ["meds-absent", "meds-absent"]
+    assert [repair.code for repair in cohort.repairs] == ["meds-absent"] * 3
     assert [variable.name for variable in cohort.schema.covariates] == ["rate"]
     assert [treatment.name for treatment in cohort.schema.treatments] == ["drug", "pill"]
 

@@ -67,6 +67,18 @@ def test_faults_are_found_wherever_a_batch_ends(write, batch, monkeypatch):
         read(write([*good, row(2, 50.0, None)]))
 
 
+def test_a_row_without_a_time_hides_no_disorder(write, monkeypatch):
+    rows = person() + stay()
+    rows[6], rows[7] = rows[7], rows[6]
+    assert rows[6][1] == rows[7][1]  # at one instant they may stand in any order
+    rows[4], rows[5] = rows[5], rows[4]
+    rows.insert(5, row(1, None, "NOTE"))
+    for batch in (1, 2, 100):
+        monkeypatch.setattr(meds_shards, "BATCH", batch)
+        with pytest.raises(cp.CohortError, match="times of subject 1 are not in order"):
+            read(write(rows))
+
+
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows_of_a_file(tmp_path):
     """The order of four times as many rows is checked in hardly more memory, though they are one row group."""
@@ -92,6 +104,17 @@ def test_memory_does_not_grow_with_the_rows_of_a_file(tmp_path):
         return int(done.stdout) / 1024  # Linux counts in kB
 
     assert peak_mb(4_000_000) < peak_mb(1_000_000) + 30  # their columns are 90 MB
+
+
+def test_progress_counts_the_files_unless_it_is_silenced(write, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    folder = write(person(1) + stay(1), person(2) + stay(2, 8))
+    cp.read_meds(folder, SPEC)
+    said = capsys.readouterr().err
+    assert "Reading MEDS" in said
+    assert "100%" in said
+    cp.read_meds(folder, SPEC, progress=False)
+    assert capsys.readouterr().err == ""
 
 
 def splits(folder, content):

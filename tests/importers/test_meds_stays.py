@@ -78,6 +78,14 @@ def test_a_stay_without_a_number_does_not_take_the_end_of_the_next(write):
     assert counts(cohort) == {"meds-unended": 1}
 
 
+def test_a_stay_with_a_number_that_has_no_end_stays_open(write):
+    rows = person() + stay()[:-1] + stay(number=8, begin=20.0)
+    with pytest.warns(cp.CohortWarning, match="1 stay has no end and lasts as long as there are records"):
+        cohort = read(write(rows))
+    np.testing.assert_array_equal(cohort.follow_up_end, [np.nan, 10.0])
+    assert counts(cohort) == {"meds-open-ended": 1}
+
+
 def test_a_stay_may_begin_at_the_instant_at_which_the_one_before_ends(write):
     for new_first in (True, False):
         rows = person() + stay() + stay(number=8, begin=10.0)

@@ -57,6 +57,15 @@ def test_bounded_gains_keep_outcomes_bounded(cohort):
     assert any(cp.simulate_semi_synthetic(smooth, seed=s, gain="literal").truth.exploded > 0 for s in range(5))
 
 
+def test_names_that_cannot_be_told_apart_are_refused(cohort):
+    with pytest.raises(cp.CohortError, match=r"A covariate is named twice among .rate., .rate.\."):
+        cp.simulate_semi_synthetic(cohort, covariates=["rate", "rate"])
+    renamed = cohort.observations.rename({"rate": "outcome"})
+    named_alike = cp.Cohort.from_tables(renamed, outcome="pressure", time_unit="hour")
+    with pytest.raises(cp.CohortError, match="A covariate is called 'outcome', as what is simulated is"):
+        cp.simulate_semi_synthetic(named_alike)
+
+
 def test_both_choices_are_kept_and_the_chosen_one_happened(study):
     truth = study.truth
     rows, steps = np.nonzero(~np.isnan(truth.gain))
