@@ -71,11 +71,12 @@ def _page(
 
 def _verdicts(experiment: Experiment, by: By, scale: Scale) -> list[tuple[World, Verdict]]:
     horizons = experiment.horizons[-scale.horizons :]
-    return [
+    found = [
         (world, judge(aim, _values(_of_aim(aim, experiment, by), world, aim.figure), horizons))
         for world in experiment.worlds
         for aim in experiment.aims
     ]
+    return [(world, verdict.withheld) for world, verdict in found] if scale.caution else found
 
 
 def _of_aim(aim: Aim, experiment: Experiment, by: By) -> Sequence[Cell]:

@@ -29,7 +29,7 @@ class Scale:
         paper: Settings that differ from those of `BNCDE.paper`.
         depths: Numbers of layers whose time is measured.
         draws: Numbers of draws whose time is measured.
-        caution: What its figures do not say.
+        caution: What its figures do not say; with one, nothing is judged.
         presets: Which sizes the names in tables stand for.
         only_runs: Whether programs are compiled quickly, not well.
         of_records: Whether it is for experiments on a user's records alone.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import t as student_t
@@ -22,8 +22,8 @@ class Verdict:
 
     Attributes:
         aim: What should be.
-        word: `holds`, `holds partly`, `does not hold`, `within chance` or `not measured`; the first and the third
-            also with `, partly within chance`.
+        word: `holds`, `holds partly`, `does not hold`, `within chance`, `not measured` or `not judged`; the first and
+            the third also with `, partly within chance`.
         found: The figures that it rests on, in words.
     """
 
@@ -33,8 +33,13 @@ class Verdict:
 
     @property
     def is_open(self) -> bool:
-        """Whether it does not simply hold, though it was measured."""
-        return self.word not in ("holds", "holds where measured", "not measured")
+        """Whether it does not simply hold, though it was judged."""
+        return self.word not in ("holds", "holds where measured", "not measured", "not judged")
+
+    @property
+    def withheld(self) -> Verdict:
+        """Its figures without the word, where there are too few patients: seeds do not show their chance."""
+        return replace(self, word="not judged") if self.found else self
 
 
 def judge(aim: Aim, values: Values, horizons: Sequence[float]) -> Verdict:

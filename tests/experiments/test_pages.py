@@ -63,6 +63,22 @@ def test_a_reason_is_given_where_an_aim_is_missed_and_nowhere_else(folder, monke
     assert "Because of 95% holds." not in text
 
 
+@pytest.mark.parametrize("name", ["demo", "smoke"])
+def test_where_few_are_judged_figures_have_no_verdict(tmp_path, name):
+    """All seeds share the same few test patients, so that a claim could hold beyond the chance of seeds alone."""
+    scale = SCALES[name]
+    for seed in scale.seeds:
+        figures = {"95% holds": 0.95 + 0.001 * seed}
+        Cell("real-icu", "icu", "BNCDE", 1.0, seed, name, figures, {}, RECORD).write(tmp_path / "work" / "cells")
+    index, page = write_pages(tmp_path, scale)
+    assert scale.caution in page.read_text()
+    assert scale.caution in index.read_text()
+    assert "| 95% intervals hold at least 95% | ours, of BNCDE | icu | **not judged** | 0.95" in page.read_text()
+    assert "| **holds" not in page.read_text()
+    assert "| TE-CDE is narrower |" in page.read_text()
+    assert "**not measured** |  |" in page.read_text()
+
+
 def test_pages_are_the_same_from_the_gathered_file_alone(folder, tmp_path):
     write_pages(folder, LAPTOP)
     other = tmp_path / "elsewhere"
