@@ -24,12 +24,16 @@ KEYS = jax.random.split(jax.random.key(5), 2)
 @pytest.fixture(scope="module")
 def whole():
     """A problem of few patients with weights that follow a law, and their parameters."""
+    return problem_of(small_bncde(draws=2))
+
+
+def problem_of(model):
     cohort = small_study()[0].until(CUTS + 1.0)
-    model = small_bncde(draws=2)
     model.tabulation_ = model.new_tabulation(cohort)
 
     def examples(cohort):
-        return tabulate(cohort, model.tabulation_, cuts="many", rng=np.random.default_rng(0))
+        is_balanced = bool(model.training.balancing)
+        return tabulate(cohort, model.tabulation_, cuts="many", rng=np.random.default_rng(0), is_balanced=is_balanced)
 
     alike = np.flatnonzero(examples(cohort).targets.cuts == CUTS)[:PATIENTS]
     found = examples(cohort.take(alike))
@@ -65,7 +69,7 @@ def everything(problem):
     return jnp.arange(PATIENTS), jnp.tile(jnp.full(CUTS, 0.5), (PATIENTS, 1))
 
 
-def parts(problem, parameters):
+def parts(problem, parameters, names=("kl", "log_likelihood")):
     """Gradients of KL and likelihood of the data set, per outcome, apart from any step."""
     batch = draw_batch(problem.inputs, problem.targets, *everything(problem))
 
@@ -76,7 +80,7 @@ def parts(problem, parameters):
         bound = evidence_bound(network, batch, clock.history, clock.plan, keys=KEYS, dropout_keys=dropout, **options)
         return getattr(bound, name) / problem.outcomes
 
-    for name in ("kl", "log_likelihood"):
+    for name in names:
         leaves = jax.tree.leaves(eqx.filter_jit(jax.grad(part))(parameters, name))
         yield np.concatenate([np.ravel(leaf) for leaf in leaves])
 
@@ -109,3 +113,13 @@ def test_on_a_ramp_the_kl_comes_in_alone(whole):
     settings = replace(problem.settings, kl_ramp=0.5, epochs=80)  # of 80 steps
     halfway = gradient(replace(problem, settings=settings), parameters, *everything(problem), step=20)
     assert_same(halfway, kl / 2 - likelihood)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 4.0])
+def test_what_treatments_tell_counts_by_alpha_beside_the_likelihood(temperature):
+    problem, parameters = problem_of(small_bncde(draws=2, balancing=0.3))
+    problem = replace(problem, settings=replace(problem.settings, temperature=temperature))
+    kl, likelihood, guesses = parts(problem, parameters, ("kl", "log_likelihood", "decisions"))
+    assert np.abs(guesses).max() > 1e-3
+    found = gradient(problem, parameters, *everything(problem))
+    assert_same(found, kl - (likelihood - 0.3 * guesses) / temperature)
