@@ -46,6 +46,9 @@ def test_draws_have_the_shape_that_was_asked_for_and_are_sane(model, study):
     assert drawn.shape == (64, len(today), 3)
     assert np.isfinite(drawn).all()
     assert drawn.min() >= 0.0  # a volume is not negative
+    for values in (prediction.mean, prediction.median):
+        assert np.isfinite(values).all()
+        assert 0.0 <= values.min() <= values.max() < 20_000.0  # the tumour cannot outgrow its sphere of 14,137 cm³
     assert prediction.patients.equals(today.patients)
 
 

@@ -51,18 +51,19 @@ def test_plans_per_patient_stay_with_their_patients(model, monkeypatch):
 
 
 def test_ragged_patients_and_horizons_compile_nothing_at_all(model, caplog):
-    """Patients of other numbers, up to other days, at other horizons: nothing on the way is compiled."""
+    """Patients of other numbers, up to other days, at other horizons, under other plans: nothing is compiled."""
 
-    def compilations(patients, day, horizons):
+    def compilations(patients, day, horizons, plan=PLAN):
         caplog.clear()
         with jax.log_compiles():
-            model.predict(TODAY[:patients].until(day), PLAN, horizons=horizons, draws=6).sample(3)
+            model.predict(TODAY[:patients].until(day), plan, horizons=horizons, draws=6).sample(3)
         return sum("Compiling" in text for text in caplog.messages)
 
     assert compilations(20, 50.0, [1, 2, 4]) > 0  # the count does count
-    assert [
-        compilations(*asked) for asked in ((23, 50.0, [1, 2, 4]), (17, 41.5, [0.5, 1, 4, 5]), (32, 9, [3, 4, 5]))
-    ] == [0] * 3
+    often = PLAN + cp.Plan.repeat("radiotherapy", every=0.3, times=15, start=0.1)
+    asked = [(23, 50.0, [1, 2, 4]), (17, 41.5, [0.5, 1, 4, 5]), (32, 9, [3, 4, 5])]
+    asked += [(20, 50.0, [1, 2, 4], plan) for plan in (cp.Plan.none(), often, cp.Plan.continued())]
+    assert [compilations(*one) for one in asked] == [0] * 6
 
 
 def test_what_is_behind_the_last_record_or_horizon_is_empty(model):
