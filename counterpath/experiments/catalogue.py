@@ -34,7 +34,7 @@ CRPS_COURSE, WIDTH_COURSE = (
 )
 HELD_COURSE = Course("95% holds", "95% intervals hold", scale="logit", reference=0.95, lowest=SHOWN_FROM)
 SIZE_ALONE = (
-    "The size of the forecast alone, without any spread, has an area of 0.07 to 0.08 "
+    "The size of the forecast alone, without any spread, has an area of 0.07 to 0.14 "
     "([on a laptop](../laptop/deferral.md))."
 )
 
