@@ -1,8 +1,9 @@
 """The loop, batches, optimiser, stopping and checkpoints."""
 
 from counterpath.training.checkpoint import Checkpoint, CheckpointError
+from counterpath.training.divergence import TrainingError
 from counterpath.training.examples import Examples, fit_tabulation, tabulate
-from counterpath.training.loop import EpochReport, Trained, TrainingError, train
+from counterpath.training.loop import EpochReport, Trained, train
 from counterpath.training.problem import Clock
 from counterpath.training.settings import TrainingSettings
 

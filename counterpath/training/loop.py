@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +17,7 @@ from jaxtyping import Array, Bool
 
 from counterpath.models import NeuralCDE, Targets
 from counterpath.training.checkpoint import Checkpoint
+from counterpath.training.divergence import TrainingError, require_finite
 from counterpath.training.examples import Examples
 from counterpath.training.interruption import hearing_interrupts
 from counterpath.training.problem import Clock, Problem
@@ -29,11 +28,6 @@ from counterpath.training.spread import Spread
 from counterpath.training.steps import Progress, optimiser_for, train_epoch
 
 AT_MOST_LOST = 30.0  # seconds of training, where a run ends before its time; besides the epoch itself
-JUDGED_STEPS = 20  # at least, when it is asked whether too many are not finite
-
-
-class TrainingError(RuntimeError):
-    """Training could not go on."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +188,7 @@ def train(
                         "seconds": seconds,
                     }
                 )
-            _require_finite(run.history, own, own.steps_per_epoch(examples.patients))
+            require_finite(run.history, own, own.steps_per_epoch(examples.patients))
             enough = None
             if scores is not None and own.patience is None:
                 enough = enough_epochs(run.scores, epochs, own.steps_per_epoch(examples.patients))
@@ -285,20 +279,3 @@ def _choose(better: Bool[Array, " members"], new: Any, old: Any) -> Any:
 def _exhausted(run: Run, settings: TrainingSettings) -> np.ndarray:
     """Whose patience has ended."""
     return run.since_best >= (np.inf if settings.patience is None else settings.patience)
-
-
-def _require_finite(history: list[dict[str, Any]], settings: TrainingSettings, steps_per_epoch: int) -> None:
-    """By the last steps, of several epochs where these are short: one step alone says nothing."""
-    done, epochs = history[-1]["epoch"], math.ceil(JUDGED_STEPS / steps_per_epoch)
-    bad: dict[int, float] = defaultdict(float)
-    for row in history:
-        if row["epoch"] > done - epochs:
-            bad[row["member"]] += row["bad_steps"] * steps_per_epoch
-    worst = max(bad.values())
-    if worst > settings.bad_steps * epochs * steps_per_epoch:
-        steps = min(done, epochs) * steps_per_epoch
-        raise TrainingError(
-            f"By epoch {done}, {worst:.0f} of the last {steps} steps had a loss or gradient that is not finite. "
-            "Such steps are left out, but so many mean that training has diverged. Lower learning_rate, or look for "
-            "extreme values with cohort.check()."
-        )

@@ -4,7 +4,7 @@ import pytest
 from small_models import small_tecde
 
 from counterpath.training import TrainingError
-from counterpath.training.loop import _require_finite
+from counterpath.training.divergence import require_finite
 
 SETTINGS = small_tecde().training
 
@@ -20,6 +20,6 @@ def history(bad_epochs, epochs, members=2):
 
 @pytest.mark.parametrize(("bad", "epochs"), [({8}, 8), ({1, 2, 5, 8}, 8), ({1, 2, 3, 4, 30}, 30)])
 def test_where_an_epoch_is_one_step_few_that_are_not_finite_do_not_end_the_run(bad, epochs):
-    _require_finite(history(bad, epochs), SETTINGS, 1)
+    require_finite(history(bad, epochs), SETTINGS, 1)
     with pytest.raises(TrainingError, match=f"By epoch {epochs}, 5 of the last {min(epochs, 20)} steps"):
-        _require_finite(history({*range(epochs - 4, epochs + 1)}, epochs), SETTINGS, 1)
+        require_finite(history({*range(epochs - 4, epochs + 1)}, epochs), SETTINGS, 1)
