@@ -1,4 +1,4 @@
-"""An explorer that is served, for tests that need a real one."""
+"""Explorers for tests: one that is really served, and one within the process."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import httpx2
 import polars as pl
 import uvicorn
 from small_models import fit_small, small_bncde
+from starlette.testclient import TestClient
 
 import counterpath as cp
 from counterpath.cohort import Cohort
@@ -30,6 +31,20 @@ def some_patients() -> Cohort:
     """Twelve whom the model has not seen; the name of one would like to be a program."""
     cohort = cp.simulate_tumor_growth(12, seed=5).cohort
     return cohort.renamed(pl.Series([NASTY if i == 3 else f"P/{i}" for i in range(12)]))
+
+
+class ready(TestClient):  # noqa: N801 (used as a context)
+    """Within the process, once it is ready."""
+
+    def __init__(self, model: Estimator, cohort: Cohort | None = None, **options):
+        super().__init__(create_app(model, cohort, **options), base_url="http://127.0.0.1:8000")
+        self.wanted = {"Authorization": f"Bearer {options['token']}"} if "token" in options else {}
+
+    def __enter__(self):
+        super().__enter__()
+        while self.get("/api/ready", headers=self.wanted).status_code == 503:
+            time.sleep(0.05)
+        return self
 
 
 @contextmanager

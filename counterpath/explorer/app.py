@@ -20,6 +20,7 @@ from counterpath._version import __version__
 from counterpath.cohort import Cohort, Plan
 from counterpath.cohort.findings import CohortWarning, PlanWarning, counted, did_you_mean
 from counterpath.estimators import Estimator
+from counterpath.explorer.bodies import LookedOver
 from counterpath.explorer.desk import Desk
 from counterpath.explorer.guard import Guard
 from counterpath.explorer.limits import Limits
@@ -41,7 +42,7 @@ from counterpath.explorer.messages import (
 )
 from counterpath.explorer.opening import Opening
 from counterpath.explorer.patients import Patients, from_tables, posted
-from counterpath.explorer.problems import MEDIA_TYPE, Flaw, ProblemDetails, ProblemError, flaws_of, in_field
+from counterpath.explorer.problems import MEDIA_TYPE, ProblemDetails, ProblemError, as_problem, in_field
 from counterpath.explorer.questions import Question, Told
 
 MOST_PATIENTS = 200  # in one answer
@@ -103,6 +104,7 @@ def create_app(
     app.add_middleware(Guard, limits=limits, token=token, local_only=local_only)
     _answer_errors(app)
     _serve_page(app)
+    app.router.route_class = LookedOver  # of the paths below
 
     @app.get("/api/health", tags=["server"])
     async def health() -> HealthAnswer:
@@ -267,10 +269,7 @@ def _answer_errors(app: FastAPI) -> None:
         if first["type"] == "json_invalid":
             detail = f"The body is no JSON: {first['ctx']['error']}, at sign {first['loc'][-1]}."
             return as_response(ProblemDetails(title="No JSON", status=400, detail=detail))
-        flaws: list[Flaw] = flaws_of(list(error.errors()))
-        return as_response(
-            ProblemDetails(title="This cannot be asked", status=422, detail=flaws[0].message, errors=flaws)
-        )
+        return as_response(as_problem(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def refused(_: Request, error: HTTPException) -> Response:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# As parts of the HTTP API these are fixed: what is longer is refused before it is looked at.
+MOST_EVENTS = 200  # doses, infusions or rates that go on
+MOST_RECORDS = 5_000  # of observations or of treatments
+MOST_KEYS = 200  # of an object
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -12,8 +17,8 @@ class Limits:
     Attributes:
         body_bytes: Of a request.
         plans: In a comparison.
-        events: Doses and infusions of a plan.
-        records: Rows of a posted history: observations and treatments together.
+        events: Doses and infusions of a plan, all together.
+        records: Rows of a posted history, observations and treatments together.
         columns: Of a table.
         horizons: Of a question.
         draws: Of the weights.
@@ -25,8 +30,8 @@ class Limits:
 
     body_bytes: int = 1_000_000
     plans: int = 4
-    events: int = 200
-    records: int = 5_000
+    events: int = MOST_EVENTS
+    records: int = MOST_RECORDS
     columns: int = 1_000
     horizons: int = 64
     draws: int = 400

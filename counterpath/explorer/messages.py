@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import FailFast, Field, model_validator
 
 from counterpath.cohort import Plan, Schema
+from counterpath.cohort.plan_parts import KeptRunning, PlannedDose, PlannedInfusion
 from counterpath.cohort.schema import Strict
+from counterpath.explorer.limits import MOST_EVENTS, MOST_KEYS, MOST_RECORDS
 from counterpath.predictive import Direction
 
 DRAWS = 100  # of the weights, where a question does not say how many
@@ -21,7 +23,7 @@ class Measured(Strict):
     """What was measured of a patient at one time: values by variable, null or absent where there was none."""
 
     time: Time
-    values: Annotated[dict[Name, Value], Field(min_length=1, max_length=200)]
+    values: Annotated[dict[Name, Value], Field(min_length=1, max_length=MOST_KEYS)]
 
 
 class Given(Strict):
@@ -43,11 +45,26 @@ class Given(Strict):
 
 
 class History(Strict):
-    """A patient's record, as it is known now. It is used for one answer and not kept."""
+    """A patient's record, as it is known at a time."""
 
     observations: Annotated[tuple[Measured, ...], Field(min_length=1)]
     treatments: tuple[Given, ...] = ()
-    static: Annotated[dict[Name, Value], Field(max_length=200, default_factory=dict)]
+    static: Annotated[dict[Name, Value], Field(max_length=MOST_KEYS, default_factory=dict)]
+
+
+class PostedHistory(History):
+    """A patient's record, as it is known now. It is used for one answer and not kept."""
+
+    observations: Annotated[tuple[Measured, ...], FailFast(), Field(min_length=1, max_length=MOST_RECORDS)]
+    treatments: Annotated[tuple[Given, ...], FailFast(), Field(max_length=MOST_RECORDS)] = ()
+
+
+class PostedPlan(Plan):
+    """What will be given from now on, in elapsed time: 0 is now. An empty plan ends what is running, too."""
+
+    doses: Annotated[tuple[PlannedDose, ...], FailFast(), Field(max_length=MOST_EVENTS)] = ()
+    infusions: Annotated[tuple[PlannedInfusion, ...], FailFast(), Field(max_length=MOST_EVENTS)] = ()
+    keeps_running: Annotated[tuple[KeptRunning, ...], FailFast(), Field(max_length=MOST_EVENTS)] = ()
 
 
 class Tables(Strict):
@@ -71,7 +88,7 @@ class Asked(Strict):
     """
 
     patient: Name | None = None
-    history: History | None = None
+    history: PostedHistory | None = None
     at: Time | None = None
     horizons: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)] | None = None
     draws: Annotated[int, Field(ge=2)] = DRAWS
@@ -87,14 +104,14 @@ class Asked(Strict):
 class PredictionAsked(Asked):
     """What may happen under a plan."""
 
-    plan: Plan
+    plan: PostedPlan
 
 
 class EffectAsked(Asked):
     """What a plan changes against another."""
 
-    plan: Plan
-    versus: Plan = Plan.none()
+    plan: PostedPlan
+    versus: PostedPlan = PostedPlan()
     better: Direction | None = None
     margin: Annotated[float, Field(ge=0)] = 0.0
 
@@ -108,7 +125,7 @@ class ComparisonAsked(Asked):
         better: Whether lower or higher outcomes are.
     """
 
-    plans: Annotated[dict[Name, Plan], Field(min_length=1)]
+    plans: Annotated[dict[Name, PostedPlan], Field(min_length=1)]
     versus: Name | None = None
     better: Direction | None = None
 

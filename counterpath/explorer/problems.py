@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from pydantic import BaseModel
 
 from counterpath.cohort import CohortError
-from counterpath.cohort.findings import PlanError
+from counterpath.cohort.findings import PlanError, counted
 
 MEDIA_TYPE = "application/problem+json"
+MOST_FLAWS = 50  # in one answer
 
 
 class Flaw(BaseModel):
@@ -33,7 +34,7 @@ class ProblemDetails(BaseModel):
         title: The kind of problem.
         status: Of the HTTP answer.
         detail: In one sentence.
-        errors: By field, where fields are to blame.
+        errors: By field, where fields are to blame; of many, some. Of the rows of a list, the first wrong one.
     """
 
     title: str
@@ -61,12 +62,16 @@ def in_field(field: str) -> Iterator[None]:
         raise ProblemError(422, "This cannot be asked", str(error), field) from error
 
 
-def flaws_of(errors: list[dict[str, Any]]) -> list[Flaw]:
-    """What pydantic found, by field; the first part says only that it is the body."""
+def as_problem(errors: Sequence[Mapping[str, Any]]) -> ProblemDetails:
+    """What pydantic found, by field; the first part of a place says only that it is the body."""
     places = [tuple(str(part) for part in error["loc"][1:] or error["loc"]) for error in errors]
-    return [
+    wholes = {place[:length] for place in places for length in range(len(place))}
+    # What is too short only because its parts are wrong is not too short.
+    flawed = [(place, error) for place, error in zip(places, errors, strict=True) if place not in wholes]
+    flaws = [
         Flaw(field=".".join(place), message=error["msg"].removeprefix("Value error, "))
-        for place, error in zip(places, errors, strict=True)
-        # What is too short only because its parts are wrong is not too short.
-        if not any(len(other) > len(place) and other[: len(place)] == place for other in places)
+        for place, error in flawed[:MOST_FLAWS]
     ]
+    more = len(flawed) - len(flaws)
+    detail = f"{flaws[0].message}; and {counted(more, 'more flaw')}" if more else flaws[0].message
+    return ProblemDetails(title="This cannot be asked", status=422, detail=detail, errors=flaws)

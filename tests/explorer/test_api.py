@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import numpy as np
 import pytest
-from running_explorer import NASTY, some_model, some_patients
+from running_explorer import NASTY, ready
 from small_models import small_study
 from starlette.testclient import TestClient
 
@@ -22,34 +22,6 @@ PLAN = {"doses": [{"treatment": "chemotherapy", "time": 0.0, "dose": 5.0}, {"tre
 OTHER = {"doses": [{"treatment": "radiotherapy", "time": 1.0, "dose": 2.0}]}
 HORIZONS = [1.0, 2.5, 5.0]
 ASKED = {"patient": "P/2", "at": 50.0, "horizons": HORIZONS}
-
-
-@pytest.fixture(scope="module")
-def model():
-    return some_model()
-
-
-@pytest.fixture(scope="module")
-def cohort():
-    return some_patients()
-
-
-@pytest.fixture(scope="module")
-def client(model, cohort):
-    with ready(model, cohort) as client:
-        yield client
-
-
-class ready(TestClient):  # noqa: N801 (used as a context)
-    def __init__(self, model, cohort=None, **options):
-        super().__init__(create_app(model, cohort, **options), base_url="http://127.0.0.1:8000")
-        self.wanted = {"Authorization": f"Bearer {options['token']}"} if "token" in options else {}
-
-    def __enter__(self):
-        super().__enter__()
-        while self.get("/api/ready", headers=self.wanted).status_code == 503:
-            time.sleep(0.05)
-        return self
 
 
 def known(cohort, patient="P/2", at=50.0):
@@ -288,9 +260,13 @@ def test_too_much_is_refused(client):
     plans = {str(number): {} for number in range(5)}
     assert client.post("/api/compare", json={**ASKED, "plans": plans}).json()["errors"][0]["field"] == "plans"
     answer = client.post("/api/predict", json={**ASKED, "plan": {"doses": [dose] * 201}})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "plan.doses")
+    infusion = {"treatment": "chemotherapy", "start": 0.0}
+    answer = client.post("/api/predict", json={**ASKED, "plan": {"doses": [dose] * 150, "infusions": [infusion] * 60}})
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "plan")
-    rows = [{"time": float(i), "values": {"tumor_volume": 1.0}} for i in range(5_001)]
-    history = {"observations": rows, "static": {"subgroup": "A"}}
+    rows = [{"time": float(i), "values": {"tumor_volume": 1.0}} for i in range(4_900)]
+    given = [{"treatment": "chemotherapy", "start": float(i), "dose": 1.0} for i in range(101)]
+    history = {"observations": rows, "treatments": given, "static": {"subgroup": "A"}}
     answer = client.post("/api/predict", json={"history": history, "plan": {}})
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (413, "history")
     assert client.post("/api/predict", content=b" " * 1_000_001).status_code == 413
@@ -326,7 +302,7 @@ def test_a_table_becomes_a_record(client, cohort):
         ),
         ({"observations": "time,tumor_volume\n0,1", "static": "subgroup\nQ"}, "static", "'Q' is not a level"),
         ({"observations": "time,tumor_volume\n0,1\n2e9,1"}, "observations", "above 1e+09"),
-        ({"observations": "time,tumor_volume\n2024-99-99,1"}, "observations", "cannot be read"),
+        ({"observations": "time,tumor_volume\n2024-99-99,1"}, "observations", "is not a time"),
         ({"observations": "time,tumor_volume" + "," * 100_000 + "\n0,1"}, "observations", "100,002 columns are more"),
         ({"observations": '"' + "x" * 200_000}, "observations", "no CSV table"),
         ({}, "observations", "required"),

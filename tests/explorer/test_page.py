@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
-from running_explorer import NASTY, served, some_model, some_patients
+from running_explorer import NASTY, served
 from small_models import small_tecde
 
 import counterpath as cp
@@ -20,16 +20,6 @@ pytestmark = [
     pytest.mark.web,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here: Debian's package `chromium` has it"),
 ]
-
-
-@pytest.fixture(scope="module")
-def model():
-    return some_model()
-
-
-@pytest.fixture(scope="module")
-def cohort():
-    return some_patients()
 
 
 @pytest.fixture(scope="module")
