@@ -17,8 +17,8 @@ from fastapi.responses import FileResponse, Response
 from starlette.exceptions import HTTPException
 
 from counterpath._version import __version__
-from counterpath.cohort import Cohort, Plan
-from counterpath.cohort.findings import CohortWarning, PlanWarning, counted, did_you_mean
+from counterpath.cohort import Cohort, CohortError, Plan
+from counterpath.cohort.findings import CohortWarning, PlanError, PlanWarning, counted, did_you_mean
 from counterpath.estimators import Estimator
 from counterpath.explorer.bodies import LookedOver
 from counterpath.explorer.desk import Desk
@@ -43,7 +43,7 @@ from counterpath.explorer.messages import (
 from counterpath.explorer.opening import Opening
 from counterpath.explorer.patients import Patients, from_tables, posted
 from counterpath.explorer.problems import MEDIA_TYPE, ProblemDetails, ProblemError, as_problem, in_field
-from counterpath.explorer.questions import Question, Told
+from counterpath.explorer.questions import Question, Told, in_unit_of
 
 MOST_PATIENTS = 200  # in one answer
 PAGE = {"/": "index.html", "/explorer.js": "explorer.js", "/explorer.css": "explorer.css"}
@@ -214,7 +214,7 @@ def _question(
         raise ProblemError(422, "This cannot be asked", detail, "horizons")
     schema = model.schema
     assert schema is not None  # a fitted model has one
-    names = [variable.name for variable in schema.outcomes]
+    names = [variable.name for variable in schema.outcomes[: model.outcomes_predicted]]
     if asked.outcome is not None and asked.outcome not in names:
         detail = f"{asked.outcome!r} is no outcome of this model. {did_you_mean(asked.outcome, names)}"
         raise ProblemError(422, "This cannot be asked", detail, "outcome")
@@ -228,12 +228,13 @@ def _question(
             else:
                 history = patients.known(asked.patient or "", asked.at)
         notes = tuple(str(warning.message) for warning in said)
-        question = Question(history, plans, horizons, asked.draws, outcome, notes)
+        in_one_unit = {}
         for name, plan in plans.items():
             with in_field(f"{within}{name}"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", PlanWarning)  # the answer says it
-                plan.resolve(history)
-        return question
+                in_one_unit[name] = in_unit_of(schema, plan)
+                in_one_unit[name].resolve(history)
+        return Question(history, in_one_unit, horizons, asked.draws, outcome, notes)
 
     return make
 
@@ -262,6 +263,12 @@ def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(ProblemError)
     async def problem(_: Request, error: ProblemError) -> Response:
         return as_response(error.details)
+
+    @app.exception_handler(CohortError)
+    @app.exception_handler(PlanError)
+    async def cannot(_: Request, error: Exception) -> Response:
+        """What the library refuses without a word on the field."""
+        return as_response(ProblemError(422, "This cannot be asked", str(error)).details)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:

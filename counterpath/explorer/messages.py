@@ -293,6 +293,7 @@ class CardAnswer(Strict):
 
     Attributes:
         learned: Outcomes, covariates and treatments that it knows.
+        outcomes: Names of those that it predicts.
         calibration: In plain words, on the loaded cohort.
         curve: Even horizons that make a smooth curve.
     """
@@ -300,6 +301,7 @@ class CardAnswer(Strict):
     model: str
     settings: str
     learned: Schema
+    outcomes: tuple[str, ...]
     max_horizon: float
     horizons: tuple[float, ...]
     curve: tuple[float, ...]

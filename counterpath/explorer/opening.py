@@ -127,6 +127,7 @@ class Opening:
             model=type(model).__name__,
             settings=repr(model),
             learned=self.schema,
+            outcomes=tuple(outcome.name for outcome in self.schema.outcomes[: model.outcomes_predicted]),
             max_horizon=model.max_horizon,
             horizons=tuple(model.even_horizons()),
             curve=tuple(model.even_horizons(CURVE)),

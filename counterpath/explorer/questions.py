@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from jaxtyping import Float64
 
-from counterpath.cohort import Cohort, Plan
+from counterpath.cohort import Cohort, Plan, Schema
 from counterpath.cohort.findings import PlanWarning
 from counterpath.cohort.plan_parts import PatientId
 from counterpath.estimators import Estimator
@@ -112,6 +112,12 @@ class Told:
         return {
             name: _numbers(of_plan[0]) for name, of_plan in zip(self.expected, ranking.probability_best, strict=True)
         }
+
+
+def in_unit_of(schema: Schema, plan: Plan) -> Plan:
+    """The same plan in the unit that one without a unit has, so that it can stand beside others."""
+    unit = schema.time_unit
+    return plan.model_copy(update={"time_unit": unit}) if plan.time_unit is None else plan.in_unit(unit)
 
 
 def warnings_of(question: Question) -> tuple[str, ...]:

@@ -49,8 +49,8 @@ async function start() {
   at("assumptions").textContent = card.assumptions;
   at("calibration").textContent = card.calibration ? `On the loaded patients: ${card.calibration}.` : "";
   for (const unit of document.querySelectorAll(".unit")) unit.textContent = `${card.learned.time_unit}s`;
-  for (const outcome of card.learned.outcomes) at("outcome").append(new Option(outcome.name));
-  at("outcome-label").hidden = card.learned.outcomes.length < 2;
+  for (const outcome of card.outcomes) at("outcome").append(new Option(outcome));
+  at("outcome-label").hidden = card.outcomes.length < 2;
   const keeps = card.learned.treatments.some((one) => one.rate !== null);
   for (const one of state.plans) one.keeps = keeps;
   for (const { name } of card.learned.treatments.slice(0, 1)) put(state.plans[1], name, 0); // so that there is something to compare
@@ -232,7 +232,7 @@ function markFlaws() {
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const label = (text) => text.replaceAll("<", "‹").replaceAll(">", "›"); // the plotting script reads tags
-const outcomeName = () => state.outcome ?? state.card.learned.outcomes[0].name;
+const outcomeName = () => state.outcome ?? state.card.outcomes[0];
 
 function faint(colour, share) {
   const part = (i) => parseInt(colour.slice(1 + 2 * i, 3 + 2 * i), 16);
@@ -715,7 +715,7 @@ async function openLink() {
   if (plans.length) Object.assign(state, { plans, active: 0 });
   state.better = ["lower", "higher"].includes(held?.better) ? held.better : "";
   at("better").value = state.better;
-  state.outcome = state.card.learned.outcomes.some((one) => one.name === held?.outcome) ? held.outcome : null;
+  state.outcome = state.card.outcomes.includes(held?.outcome) ? held.outcome : null;
   at("outcome").value = state.outcome ?? outcomeName();
   drawPlans();
   if (typeof held?.patient === "string") await choose(held.patient, typeof held.now === "number" ? held.now : null);
