@@ -204,11 +204,7 @@ def _question(
             raise ProblemError(422, "Too much", detail, field)
         if plan.untreated or any(part.patient is not None for part in parts):
             raise ProblemError(422, "This cannot be asked", "The plan names a patient. Leave `patient` out.", field)
-    if asked.draws > limits.draws:
-        raise ProblemError(422, "Too much", f"At most {limits.draws:,} draws.", "draws")
     horizons = tuple(model.even_horizons()) if asked.horizons is None else asked.horizons
-    if len(horizons) > limits.horizons:
-        raise ProblemError(422, "Too much", f"At most {limits.horizons:,} horizons.", "horizons")
     if max(horizons) > model.max_horizon:
         detail = f"The model looks {model.max_horizon:g} ahead, and {max(horizons):g} is further."
         raise ProblemError(422, "This cannot be asked", detail, "horizons")

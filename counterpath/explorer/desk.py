@@ -104,9 +104,10 @@ class Desk:
     def _parts(self, same: list[tuple[int, Question]]) -> list[list[tuple[int, Question]]]:
         """As many as the model is asked about at once."""
         parts, rows = [[]], 0
+        most = min(self.limits.together, same[0][1].size.together)
         for one in same:
             rows += len(one[1].plans)
-            if rows > self.limits.together and parts[-1]:
+            if rows > most and parts[-1]:
                 parts.append([])
                 rows = len(one[1].plans)
             parts[-1].append(one)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 MOST_EVENTS = 200  # doses, infusions or rates that go on
 MOST_RECORDS = 5_000  # of observations or of treatments
 MOST_KEYS = 200  # of an object
+MOST_HORIZONS = 64
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,6 @@ class Limits:
         events: Doses and infusions of a plan, all together.
         records: Rows of a posted history, observations and treatments together.
         columns: Of a table.
-        horizons: Of a question.
-        draws: Of the weights.
         waiting: Questions that may wait; whoever comes then is asked to come again.
         together: Forecasts that are made at once.
         read_seconds: Until a request's body must be there.
@@ -33,8 +32,6 @@ class Limits:
     events: int = MOST_EVENTS
     records: int = MOST_RECORDS
     columns: int = 1_000
-    horizons: int = 64
-    draws: int = 400
     waiting: int = 256
     together: int = 64
     read_seconds: float = 10.0

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import FailFast, Field, model_validator
+from pydantic import Field, model_validator
 
 from counterpath.cohort import Plan, Schema
 from counterpath.cohort.plan_parts import KeptRunning, PlannedDose, PlannedInfusion
 from counterpath.cohort.schema import Strict
-from counterpath.explorer.limits import MOST_EVENTS, MOST_KEYS, MOST_RECORDS
+from counterpath.explorer.limits import MOST_EVENTS, MOST_HORIZONS, MOST_KEYS, MOST_RECORDS
 from counterpath.predictive import Direction
 
 DRAWS = 100  # of the weights, where a question does not say how many
+MANY_DRAWS = 400
+HOW_MANY = (
+    "Draws of what the model does not know: 100, or 400 for finer probabilities in a few times the time. "
+    "Programs are compiled for these numbers when the server starts, so that no question waits for a compiler."
+)
 Value = float | Annotated[str, Field(max_length=1_000)] | None  # a bound lets no broken character through
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 MOST_TIME = 1e9  # from a patient's time zero, whatever the unit
 Time = Annotated[float, Field(ge=-MOST_TIME, le=MOST_TIME)]
+Horizons = Annotated[
+    tuple[Annotated[float, Field(gt=0)], ...], Field(fail_fast=True, min_length=1, max_length=MOST_HORIZONS)
+]
 
 
 class Measured(Strict):
@@ -55,16 +63,16 @@ class History(Strict):
 class PostedHistory(History):
     """A patient's record, as it is known now. It is used for one answer and not kept."""
 
-    observations: Annotated[tuple[Measured, ...], FailFast(), Field(min_length=1, max_length=MOST_RECORDS)]
-    treatments: Annotated[tuple[Given, ...], FailFast(), Field(max_length=MOST_RECORDS)] = ()
+    observations: Annotated[tuple[Measured, ...], Field(fail_fast=True, min_length=1, max_length=MOST_RECORDS)]
+    treatments: Annotated[tuple[Given, ...], Field(fail_fast=True, max_length=MOST_RECORDS)] = ()
 
 
 class PostedPlan(Plan):
     """What will be given from now on, in elapsed time: 0 is now. An empty plan ends what is running, too."""
 
-    doses: Annotated[tuple[PlannedDose, ...], FailFast(), Field(max_length=MOST_EVENTS)] = ()
-    infusions: Annotated[tuple[PlannedInfusion, ...], FailFast(), Field(max_length=MOST_EVENTS)] = ()
-    keeps_running: Annotated[tuple[KeptRunning, ...], FailFast(), Field(max_length=MOST_EVENTS)] = ()
+    doses: Annotated[tuple[PlannedDose, ...], Field(fail_fast=True, max_length=MOST_EVENTS)] = ()
+    infusions: Annotated[tuple[PlannedInfusion, ...], Field(fail_fast=True, max_length=MOST_EVENTS)] = ()
+    keeps_running: Annotated[tuple[KeptRunning, ...], Field(fail_fast=True, max_length=MOST_EVENTS)] = ()
 
 
 class Tables(Strict):
@@ -83,15 +91,15 @@ class Asked(Strict):
         history: A record of one's own.
         at: When the question is asked, in time since the patient's zero; default: at the end of the record.
         horizons: Elapsed times; default: even steps up to the longest.
-        draws: Of what the model does not know.
+        draws: Of what the model does not know; one of two numbers, for which programs are compiled beforehand.
         outcome: Which; default: the first.
     """
 
     patient: Name | None = None
     history: PostedHistory | None = None
     at: Time | None = None
-    horizons: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)] | None = None
-    draws: Annotated[int, Field(ge=2)] = DRAWS
+    horizons: Horizons | None = None
+    draws: Annotated[Literal[100, 400], Field(description=HOW_MANY)] = DRAWS
     outcome: Name | None = None
 
     @model_validator(mode="after")

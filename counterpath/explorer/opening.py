@@ -15,7 +15,7 @@ from counterpath.estimators import DeepEnsemble, Estimator
 from counterpath.explorer.messages import DRAWS, CardAnswer, PatientLine
 from counterpath.explorer.patients import there, with_unmeasured
 from counterpath.explorer.problems import ProblemError
-from counterpath.explorer.questions import Question, tell
+from counterpath.explorer.questions import SIZES, Question, tell
 from counterpath.predictive.effect import ASSUMPTIONS, NOT_RANDOMISED
 
 CURVE = 15  # horizons of a curve: a multiple of the five even ones, so that these are among them
@@ -92,12 +92,13 @@ class Opening:
         ]
 
     def _warm(self) -> None:
-        """Ask as the page does, as many at once as there can be: shapes are padded to powers of two."""
+        """Ask whatever can be asked, as many at once as there can be: shapes are padded to powers of two."""
         history = self._anybody()
-        for horizons in (self.model.even_horizons(CURVE), self.model.even_horizons()):
-            question = Question(history, {"": Plan.continued()}, tuple(horizons), DRAWS)
+        for size in reversed(SIZES):  # those of the page last, whose draws are then at hand
+            horizons = tuple(self.model.even_horizons(size.horizons))
+            question = Question(history, {"": Plan.continued()}, horizons, size.draws)
             number = 1
-            while number <= self.together:
+            while number <= min(self.together, size.together):
                 tell(self.model, [question] * number)
                 number *= 2
 

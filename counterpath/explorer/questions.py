@@ -15,16 +15,35 @@ from counterpath.cohort import Cohort, Plan, Schema
 from counterpath.cohort.findings import PlanWarning
 from counterpath.cohort.plan_parts import PatientId
 from counterpath.estimators import Estimator
-from counterpath.explorer.messages import Band, Behind, Change, Outlook
+from counterpath.explorer.limits import MOST_HORIZONS
+from counterpath.explorer.messages import DRAWS, MANY_DRAWS, Band, Behind, Change, Outlook
 from counterpath.explorer.problems import ProblemError
 from counterpath.predictive import Direction, Effect, Prediction, Ranking, Support
 from counterpath.predictive.prediction import BANDS
 
-PADDED_TO = (5, 15, 64)  # horizons: programs are compiled for so many, and the first two are warm
 UNSURE = 0.9  # of validation windows, the model is surer about so many: then somebody else should look
 SEED = 0
 EXPECTATION = 0.95  # of the band that the expected outcome lies in
 Draws = Float64[np.ndarray, "draws horizons"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of questions, for which programs are compiled before the first is asked.
+
+    Attributes:
+        draws: Of the weights.
+        horizons: At most; fewer are padded.
+        together: Forecasts that are made at once.
+    """
+
+    draws: int
+    horizons: int
+    together: int
+
+
+# What others ask now and then is answered a few at a time, since each number of forecasts is a program of its own.
+SIZES = (Size(DRAWS, 5, 64), Size(DRAWS, 15, 64), Size(DRAWS, MOST_HORIZONS, 4), Size(MANY_DRAWS, MOST_HORIZONS, 4))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +70,11 @@ class Question:
     def kind(self) -> tuple[Any, ...]:
         """Questions of one kind are answered together."""
         return self.history.schema, self.horizons, self.draws, self.outcome
+
+    @property
+    def size(self) -> Size:
+        """The smallest that holds it."""
+        return next(size for size in SIZES if size.draws == self.draws and size.horizons >= len(self.horizons))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,12 +154,6 @@ def warnings_of(question: Question) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*question.notes, *of_plans]))
 
 
-def padded(horizons: tuple[float, ...]) -> tuple[float, ...]:
-    """The last one again, up to a number that programs are compiled for."""
-    number = next((number for number in PADDED_TO if number >= len(horizons)), len(horizons))
-    return horizons + horizons[-1:] * (number - len(horizons))
-
-
 def tell(model: Estimator, questions: Sequence[Question]) -> list[Told | ProblemError]:
     """Answer questions of one kind with one call of the model."""
     first, rows = questions[0], [(i, name) for i, question in enumerate(questions) for name in question.plans]
@@ -147,13 +165,14 @@ def tell(model: Estimator, questions: Sequence[Question]) -> list[Told | Problem
         for row, (i, _) in enumerate(rows)
     ]
     asked_for = len(first.horizons)
+    padding = first.horizons[-1:] * (first.size.horizons - asked_for)
     # Each question has been told of its plans already, and what is too large is found below.
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", PlanWarning)
         prediction = model.predict(
             Cohort.joined(histories),
             Plan.per_patient(plans),
-            horizons=padded(first.horizons),
+            horizons=first.horizons + padding,
             draws=first.draws,
             seed=SEED,
             progress=False,
