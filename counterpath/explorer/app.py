@@ -41,9 +41,10 @@ from counterpath.explorer.messages import (
     Tables,
 )
 from counterpath.explorer.opening import Opening
-from counterpath.explorer.patients import Patients, from_tables, posted
+from counterpath.explorer.patients import Patients, posted
 from counterpath.explorer.problems import MEDIA_TYPE, ProblemDetails, ProblemError, as_problem, in_field
 from counterpath.explorer.questions import Question, Told, in_unit_of
+from counterpath.explorer.tables import from_tables
 
 MOST_PATIENTS = 200  # in one answer
 PAGE = {"/": "index.html", "/explorer.js": "explorer.js", "/explorer.css": "explorer.css"}

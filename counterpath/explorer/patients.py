@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,18 +10,15 @@ import polars as pl
 
 from counterpath.cohort import Cohort, CohortError, Plan, Schema
 from counterpath.cohort.cuts import outcomes_after
-from counterpath.cohort.findings import CohortWarning, counted, did_you_mean
+from counterpath.cohort.findings import counted, did_you_mean
 from counterpath.cohort.plan_parts import PlannedDose, PlannedInfusion
 from counterpath.cohort.schema import Variable
 from counterpath.explorer.limits import Limits
 from counterpath.explorer.messages import (
-    MOST_TIME,
     Given,
     History,
-    HistoryAnswer,
     Measured,
     RecordAnswer,
-    Tables,
     Value,
 )
 from counterpath.explorer.problems import ProblemError, in_field
@@ -156,86 +150,12 @@ def posted(history: History, schema: Schema, at: float | None, limits: Limits) -
         "static": static if history.static else None,
         "treatments": _events(given, key),
     }
-    cohort = _read(frames, schema, within="history.")
+    cohort = read(frames, schema, within="history.")
     with in_field("at"):
         return cohort.until(cohort.history_end if at is None else np.array([at]))
 
 
-def from_tables(tables: Tables, schema: Schema, limits: Limits) -> HistoryAnswer:
-    """A record from CSV text, checked as any table is."""
-    frames = {name: _csv(getattr(tables, name), name, schema.patient_column, limits.columns) for name in READ}
-    rows = sum(frame.height for frame in frames.values() if frame is not None)
-    if rows > limits.records:
-        raise ProblemError(413, "Too much", f"{counted(rows, 'row')} are more than {limits.records:,}.", "observations")
-    given = frames["treatments"]
-    if given is not None and not {"start", "time"} & set(given.columns):
-        with in_field("treatments"):
-            raise CohortError("The treatments need a column `start`, or `time`.")
-    notes = _left_out(frames, schema)
-    if frames["observations"] is not None:
-        frames["observations"] = with_unmeasured(frames["observations"], schema)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", CohortWarning)
-        cohort = _read(frames, schema)
-    with in_field("observations"):
-        if np.abs(cohort.history_end).max() > MOST_TIME or np.abs(cohort.records.times).max() > MOST_TIME:
-            raise CohortError(f"A time is below {-MOST_TIME:g} or above {MOST_TIME:g}.")
-    now = cohort.until(cohort.history_end)
-    notes = [str(warning.message) for warning in said if issubclass(warning.category, CohortWarning)] + notes
-    at_the_end = len(cohort.events.start) - len(now.events.start)
-    if at_the_end:
-        notes.append(
-            f"{counted(at_the_end, 'treatment')} at the very end of the record: what is given now is part of a plan. "
-            "Add it to each."
-        )
-    end = float(now.history_end[0])
-    return HistoryAnswer(history=history_of(now), at=end, warnings=tuple(dict.fromkeys(notes)))
-
-
-def _left_out(frames: Mapping[str, pl.DataFrame | None], schema: Schema) -> list[str]:
-    """What is said of columns that the model does not know, and of covariates for which there is none."""
-    known = {
-        "observations": {schema.time_column, *(variable.name for variable in schema.variables)},
-        "static": {variable.name for variable in schema.static},
-    }
-    found = []
-    for name, columns in known.items():
-        frame = frames[name]
-        left_out = [] if frame is None else [c for c in frame.columns if c not in columns | {schema.patient_column}]
-        if left_out:
-            found.append(f"Left out of the {name} table, since the model knows no such thing: {', '.join(left_out)}.")
-    columns = [] if frames["observations"] is None else frames["observations"].columns
-    unmeasured = [variable.name for variable in schema.covariates if variable.name not in columns]
-    if unmeasured:
-        found.append(f"Taken as never measured, since there is no such column: {', '.join(unmeasured)}.")
-    return found
-
-
-def _csv(text: str, name: str, key: str, columns: int) -> pl.DataFrame | None:
-    text = text.strip()
-    with in_field(name):
-        if not text:
-            if name == "observations":
-                raise CohortError("Paste at least one observation.")
-            return None
-        try:
-            width = len(next(csv.reader(io.StringIO(text))))
-        except csv.Error as error:
-            raise CohortError(f"This is no CSV table: {error}.") from error
-        if width > columns:  # of so many, reading would take the worker's time from everybody
-            raise CohortError(f"{width:,} columns are more than {columns:,}. Leave out what is not needed.")
-        try:
-            frame = pl.read_csv(io.StringIO(text), infer_schema_length=None, null_values=["", "NA", "NaN"])
-        except (pl.exceptions.PolarsError, ValueError) as error:
-            raise CohortError(f"This is no CSV table: {str(error).splitlines()[0]}.") from error
-        if not frame.height:
-            raise CohortError("The table has a heading and no row.")
-        if key in frame.columns and frame[key].n_unique() > 1:
-            raise CohortError(f"The table has {frame[key].n_unique():,} patients. Leave the rows of one.")
-        return frame.with_columns(pl.lit(VISITOR).alias(key))
-
-
-def _read(frames: Mapping[str, pl.DataFrame | None], schema: Schema, within: str = "") -> Cohort:
+def read(frames: Mapping[str, pl.DataFrame | None], schema: Schema, within: str = "") -> Cohort:
     """As training tables were read; what is wrong is said of the table that it is wrong in."""
     if schema.static and frames["static"] is None:
         with in_field(f"{within}static"):

@@ -273,76 +273,6 @@ def test_too_much_is_refused(client):
     assert client.post("/api/predict", content=b" " * 1_000_001).status_code == 413
 
 
-def test_a_table_becomes_a_record(client, cohort):
-    own = cohort[["P/2"]]
-    tables = {
-        "observations": own.observations.write_csv(),
-        "treatments": own.treatments.write_csv(),
-        "static": own.static.select("patient", "subgroup").write_csv(),
-    }
-    read = client.post("/api/history", json=tables).json()
-    assert read["at"] == own.history_end[0]
-    body = {"history": read["history"], "at": 50.0, "horizons": HORIZONS, "plan": PLAN}
-    said, expected = (client.post("/api/predict", json=one).json() for one in (body, {**ASKED, "plan": PLAN}))
-    np.testing.assert_allclose(said["outlook"]["mean"], expected["outlook"]["mean"], rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("tables", "field", "message"),
-    [
-        ({"observations": "time,volume\n0,1"}, "observations", "no column 'tumor_volume'. Did you mean 'volume'?"),
-        ({"observations": "time,tumor_volume\n0,much"}, "observations", "much"),
-        ({"observations": "time,tumor_volume\n"}, "observations", "a heading and no row"),
-        ({"observations": "patient,time,tumor_volume\n1,0,1\n2,0,1"}, "observations", "has 2 patients"),
-        ({"observations": "time,tumor_volume\n0,1", "static": ""}, "static", "The model knows subgroup"),
-        ({"observations": "time,tumor_volume\n0,1", "treatments": "drug\nx"}, "treatments", "a column `start`"),
-        (
-            {"observations": "time,tumor_volume\n0,1", "treatments": "treatment,start\nprayer,0"},
-            "treatments",
-            "'prayer' is not declared",
-        ),
-        ({"observations": "time,tumor_volume\n0,1", "static": "subgroup\nQ"}, "static", "'Q' is not a level"),
-        ({"observations": "time,tumor_volume\n0,1\n2e9,1"}, "observations", "above 1e+09"),
-        ({"observations": "time,tumor_volume\n2024-99-99,1"}, "observations", "is not a time"),
-        ({"observations": "time,tumor_volume" + "," * 100_000 + "\n0,1"}, "observations", "100,002 columns are more"),
-        ({"observations": '"' + "x" * 200_000}, "observations", "no CSV table"),
-        ({}, "observations", "required"),
-    ],
-)
-def test_a_wrong_table_is_said_of_its_field(client, tables, field, message):
-    answer = client.post("/api/history", json={"static": "subgroup\nA", **tables})
-    assert answer.status_code == 422
-    assert answer.json()["errors"][0]["field"] == field
-    assert message in answer.json()["errors"][0]["message"]
-
-
-def test_what_a_table_loses_is_said(client):
-    tables = {
-        "observations": "time,tumor_volume,mood\n0,1,3\n4,2,4",
-        "treatments": "treatment,start,dose\nchemotherapy,1,5\nradiotherapy,4,2",
-        "static": "subgroup\nA",
-    }
-    said = client.post("/api/history", json=tables).json()
-    left_out, at_the_end = said["warnings"]
-    assert left_out == "Left out of the observations table, since the model knows no such thing: mood."
-    assert "1 treatment at the very end of the record" in at_the_end
-    assert [event["treatment"] for event in said["history"]["treatments"]] == ["chemotherapy"]
-    assert said["at"] == 4.0
-
-
-def test_covariates_that_were_never_measured_may_be_left_out():
-    model = cp.LastValue(5.0).fit(cp.load_example_ward())
-    tables = {"observations": "time,pressure,heartrate\n0,80,70\n3,82,71", "static": "age,sex\n50,male"}
-    with ready(model) as client:  # nor is anybody loaded
-        said = client.post("/api/history", json=tables).json()
-        assert said["warnings"] == [
-            "Left out of the observations table, since the model knows no such thing: heartrate.",
-            "Taken as never measured, since there is no such column: heart_rate, rhythm.",
-        ]
-        answer = client.post("/api/predict", json={"history": said["history"], "plan": {}})
-        assert len(answer.json()["outlook"]["median"]) == 5
-
-
 def test_a_record_with_infusions_covariates_and_text_can_be_posted():
     ward = cp.load_example_ward()
     plan = {"doses": [{"treatment": "fluid", "time": 1.0}], "keeps_running": [{}]}
@@ -356,17 +286,6 @@ def test_a_record_with_infusions_covariates_and_text_can_be_posted():
         )
     assert stored == posted
     assert len(stored["outlook"]["median"]) == 5
-
-
-def test_a_table_may_have_dates(client):
-    tables = {
-        "observations": "time,tumor_volume\n2024-03-01,1\n2024-03-05,2",
-        "treatments": "treatment,start,dose\nchemotherapy,2024-03-02,5",
-        "static": "subgroup\nA",
-    }
-    said = client.post("/api/history", json=tables).json()
-    assert [row["time"] for row in said["history"]["observations"]] == [0.0, 4.0]
-    assert [event["start"] for event in said["history"]["treatments"]] == [1.0]
 
 
 def test_patients_are_searched_sorted_and_paged(client, cohort):
