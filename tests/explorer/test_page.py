@@ -1,99 +1,16 @@
 """The page in a real browser: doses are dragged, numbers change, and they are the library's."""
 
-import json
-import shutil
-from contextlib import contextmanager
 from urllib.parse import unquote
 
 import numpy as np
 import pytest
-from playwright.sync_api import sync_playwright
+from browsed_page import IN_A_BROWSER, changing, drawn, lane, open_patient, opened, settled, state
 from running_explorer import NASTY, served
 from small_models import small_tecde
 
 import counterpath as cp
 
-CHROMIUM = shutil.which("chromium")
-QUIET = ("no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-sync")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.web,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here: Debian's package `chromium` has it"),
-]
-
-
-@pytest.fixture(scope="module")
-def url(model, cohort):
-    with served(model, cohort) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[f"--{option}" for option in QUIET])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(browser, url):
-    with opened(browser, url) as page:
-        yield page
-
-
-@contextmanager
-def opened(browser, url):
-    """Without a fault of its own, and without a word to anybody else."""
-    page = browser.new_page(viewport={"width": 1280, "height": 720}, color_scheme="light")
-    faults = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-    page.on(
-        "request",
-        lambda request: faults.append(request.url) if not request.url.startswith((url, "data:", "blob:")) else None,
-    )
-    page.goto(url)
-    page.wait_for_selector("#card-0")
-    page.faults = faults
-    yield page
-    page.close()
-    assert [fault for fault in faults if "status of 422" not in fault] == []
-
-
-def open_patient(page, name):
-    changing(page, lambda: page.locator("#patients li", has_text=name).first.click())
-
-
-def settled(page, answers):
-    """The page shows the last of these answers, and waits for no other."""
-    page.wait_for_selector("#answers[aria-busy=false]")
-    said = answers[-1].json()
-    for place, outlook in enumerate(said["outlooks"].values()):
-        rows = page.locator(f"#card-{place} table").first.locator("tr").all_inner_texts()[1:]
-        medians = [row.split()[1] for row in rows]
-        power = page.locator(f"#card-{place} .measure").inner_text().partition(" cm")[0]
-        scale = 1e-3 if power == "× 10⁻³" else 1.0
-        rounding = 0.51 * scale * 10.0 ** -len(medians[0].partition(".")[2])
-        expected = [outlook["median"][said["elapsed"].index(horizon)] for horizon in (1.0, 2.0, 3.0, 4.0, 5.0)]
-        np.testing.assert_allclose([scale * float(median) for median in medians], expected, atol=rounding)
-    return said
-
-
-def changing(page, action):
-    answers = []
-    page.on("response", lambda response: answers.append(response) if response.url.endswith("/api/compare") else None)
-    with page.expect_response("**/api/compare"):
-        action()
-    return settled(page, answers)
-
-
-def state(page):
-    return json.loads(unquote(page.evaluate("location.hash").removeprefix("#")))
-
-
-def lane(page, treatment):
-    return page.locator(f'#timeline .lane[data-treatment="{treatment}"]')
+pytestmark = IN_A_BROWSER
 
 
 def test_a_dose_is_added_and_dragged_and_the_answer_is_the_librarys(page, model, cohort):
@@ -117,6 +34,9 @@ def test_a_dose_is_added_and_dragged_and_the_answer_is_the_librarys(page, model,
     plan = cp.Plan.dose("chemotherapy", at=dose["time"], dose=dose["dose"])
     prediction = model.predict(today, plan, horizons=after["elapsed"], progress=False)
     np.testing.assert_allclose(after["outlooks"]["A"]["median"], prediction.median[0], rtol=1e-5)
+    curve = drawn(page, "A")
+    np.testing.assert_allclose(curve["y"], prediction.median[0], rtol=1e-5)
+    np.testing.assert_allclose(curve["x"], state(page)["now"] + np.array(after["elapsed"]))
 
 
 def test_plans_stand_side_by_side_with_effect_benefit_and_support(page):
@@ -298,12 +218,15 @@ def test_dark_is_dark(page):
     def ground():
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
-    assert ground() == "rgb(255, 255, 255)"
+    def paper():
+        return page.evaluate("document.querySelector('#chart').layout.paper_bgcolor")
+
+    assert (ground(), paper()) == ("rgb(255, 255, 255)", "#fff")
     page.click("#theme")
     assert ground() == "rgb(21, 25, 30)"
-    assert page.evaluate("document.querySelector('#chart .bg, #chart svg').closest('#chart') !== null")
+    assert paper() == "#15191e"
     page.click("#theme")
-    assert ground() == "rgb(255, 255, 255)"
+    assert (ground(), paper()) == ("rgb(255, 255, 255)", "#fff")
 
 
 def test_a_patients_name_is_only_a_name(page):

@@ -4,7 +4,7 @@ const MOST_PLANS = 3;
 const COLOURS = ["--first", "--second", "--third"];
 const DASHES = ["solid", "dash", "dot"];
 const SAMPLES = ["none", "9 6", "3 3"]; // the same in the text
-const HISTORY_SHOWN = 3; // times the longest horizon
+const HISTORY_SHOWN = 2; // times the longest horizon
 const MOST_SIGNS = 40; // of a plan's name
 const SLOW = 1000; // milliseconds, after which a question that has changed is given up
 const STEPS = 50; // of the timeline: what is clicked or dragged lies on one of them
@@ -13,7 +13,7 @@ const at = (id) => document.getElementById(id);
 const state = {
   card: null, patients: [], patient: null, history: null, record: null, notes: [], now: null, better: "", outcome: null,
   plans: [{ name: "A", doses: [], infusions: [], keeps: false }, { name: "B", doses: [], infusions: [], keeps: false }],
-  active: 0, answer: null, flaws: [],
+  active: 0, answer: null, about: null, flaws: [],
 };
 
 // --- talking to the server
@@ -116,7 +116,11 @@ async function choose(patient, now = null) {
     Object.assign(state, { patient, record, history: null, notes: [], now: record.at });
     at("followed").hidden = false;
     opened(`Patient ${patient}`);
-  } catch (error) { tell(error); }
+  } catch (error) {
+    if (turn !== choices) return;
+    at("at").value = state.now ?? ""; // what is shown is still of that time
+    tell(error);
+  }
 }
 
 function useOwn({ history, at: now, warnings }) {
@@ -178,23 +182,50 @@ async function compare() {
   pending?.stop.abort();
   const mine = (pending = { stop: new AbortController(), since: performance.now() });
   stale = false;
-  const about = state.history === null ? { patient: state.patient } : { history: state.history };
+  const about = subject();
+  const who = state.history === null ? { patient: state.patient } : { history: state.history };
   const plans = Object.fromEntries(state.plans.map((plan) => [plan.name, asPlan(plan)]));
-  const asked = { ...about, at: state.now, plans, versus: state.plans[0].name, horizons: state.card.curve,
+  const asked = { ...who, at: state.now, plans, versus: state.plans[0].name, horizons: state.card.curve,
     outcome: state.outcome, better: state.better || null };
   try {
     const answer = await ask("api/compare", asked, mine.stop.signal);
     if (mine !== pending) return;
-    state.answer = answer;
+    Object.assign(state, { answer, about });
     tell(null);
     drawAnswer();
     answered();
   } catch (error) {
-    if (mine === pending && error.name !== "AbortError") tell(error);
+    if (mine === pending && error.name !== "AbortError") {
+      const isTime = error.problem?.errors?.some(({ field }) => field === "at");
+      if (isTime && state.about?.of === about.of) { // what is shown is still of that time
+        state.now = state.about.now;
+        at("at").value = state.now;
+        drawPlans();
+        keepLink();
+      }
+      tell(error);
+    }
   }
   if (mine !== pending) return;
   pending = null;
   if (stale && !timer) compare();
+}
+
+// Whom an answer is about, as they are now: what is drawn of it must not be mixed with somebody or something else.
+function subject() {
+  const { history, record, now } = state;
+  const plans = structuredClone(state.plans);
+  const about = { of: history ?? state.patient, who: at("who").textContent, now, plans };
+  if (history === null) return { ...about, known: record.history, later: record.later };
+  const ahead = history.observations.filter(({ time }) => time > now && time <= now + state.card.max_horizon);
+  return { ...about, known: asKnown(history, now), later: ahead.map((row) => ({ ...row, time: row.time - now })) };
+}
+
+// What had been measured and given by then; what is given at that very time is part of a plan, and what runs has no end yet.
+function asKnown(history, now) {
+  const given = history.treatments.filter(({ start }) => start < now);
+  return { ...history, observations: history.observations.filter(({ time }) => time <= now),
+    treatments: given.map((event) => ({ ...event, stop: event.stop !== null && event.stop < now ? event.stop : null })) };
 }
 
 function asPlan(plan) {
@@ -214,17 +245,21 @@ function tell(error) {
 
 // What is wrong with a plan, in words of the page.
 function ofPlan({ field, message }) {
-  const one = state.plans.find(({ name }) => `${field}.`.startsWith(`plans.${name}.`));
+  const longestFirst = [...state.plans].sort((a, b) => b.name.length - a.name.length); // a name may begin with another
+  const one = longestFirst.find(({ name }) => `${field}.`.startsWith(`plans.${name}.`));
   if (one === undefined) return "";
   const [kind, place, part] = field.slice(`plans.${one.name}.`.length).split(".");
   const event = one[kind]?.[Number(place)];
-  return `Plan ${one.name}${event ? `, ${event.treatment}, ${part}` : ""}: ${message}`;
+  return `${[`Plan ${one.name}`, event?.treatment, event && part].filter((text) => text).join(", ")}: ${message}`;
 }
 
 function markFlaws() {
   const fields = state.flaws.map(({ field }) => field);
   for (const input of at("events").querySelectorAll("input[data-field]")) {
-    input.setAttribute("aria-invalid", String(fields.includes(`plans.${plan().name}.${input.dataset.field}`)));
+    const [kind, place, part] = input.dataset.field.split(".");
+    const row = `plans.${plan().name}.${kind}.${place}`;
+    const isWrong = fields.includes(`${row}.${part}`) || (part !== "rate" && fields.includes(row)); // its times together
+    input.setAttribute("aria-invalid", String(isWrong));
   }
 }
 
@@ -232,7 +267,6 @@ function markFlaws() {
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const label = (text) => text.replaceAll("<", "‹").replaceAll(">", "›"); // the plotting script reads tags
-const outcomeName = () => state.outcome ?? state.card.outcomes[0];
 
 function faint(colour, share) {
   const part = (i) => parseInt(colour.slice(1 + 2 * i, 3 + 2 * i), 16);
@@ -242,12 +276,11 @@ function faint(colour, share) {
 let picture = null;
 
 function drawAnswer() {
-  const { answer, now } = state;
-  const known = (state.history ?? state.record.history);
-  const name = outcomeName();
+  const { answer, about: { known, now, later: ahead } } = state;
+  const name = answer.outcome;
   const from = now - HISTORY_SHOWN * state.card.max_horizon;
   const seen = known.observations.filter((row) => row.values[name] !== undefined && row.time >= from);
-  const later = (state.record?.later ?? []).filter((row) => row.values[name] !== undefined);
+  const later = ahead.filter((row) => row.values[name] !== undefined);
   const traces = [];
   state.plans.forEach((plan, i) => {
     const outlook = answer.outlooks[plan.name];
@@ -282,7 +315,7 @@ function drawAnswer() {
     traces.push({ ...points, x: later.map((row) => now + row.time), y: later.map((row) => row.values[name]),
       name: "what came later", marker: { color: style("--ground"), size: 7, line: { width: 1.5, color: style("--ink") } } });
   }
-  const lanes = given(known, from, now);
+  const lanes = given(from);
   const begin = Math.max(from, seen[0]?.time ?? from);
   const share = lanes.names.length ? Math.min(0.06 * lanes.names.length, 0.4) : 0; // of the picture's height
   const axis = { gridcolor: style("--line"), zerolinecolor: style("--line"), linecolor: style("--line") };
@@ -293,7 +326,7 @@ function drawAnswer() {
     shapes: [{ type: "line", x0: now, x1: now, yref: "paper", y0: 0, y1: 1, line: { color: style("--quiet"), width: 1, dash: "dot" } }],
     annotations: [{ x: now, yref: "paper", y: 1, text: "now", showarrow: false, xanchor: "left", font: { color: style("--quiet") } }],
     xaxis: { ...axis, anchor: share ? "y2" : "y", title: { text: `${state.card.learned.time_unit}s since time zero` }, range: [begin - 0.02 * (now - begin), now + state.card.max_horizon * 1.03] },
-    yaxis: { ...axis, domain: [share && share + 0.03, 1], automargin: true, title: { text: label(variable.unit ? `${name} (${variable.unit})` : name) } },
+    yaxis: { ...axis, domain: [share && share + 0.03, 1], automargin: true, title: { standoff: 10, text: label(variable.unit ? `${name} (${variable.unit})` : name) } },
     yaxis2: { ...axis, domain: [0, share || 1], visible: share > 0, type: "category", categoryarray: [...lanes.names].reverse(), categoryorder: "array",
       range: [-0.5, lanes.names.length - 0.5], fixedrange: true, automargin: true, tickfont: { size: 11, color: style("--quiet") } },
     legend: { orientation: "h", traceorder: "normal", x: 0, y: 1.02, yanchor: "bottom", itemwidth: 30, font: { size: 10.5 }, itemclick: false, itemdoubleclick: false },
@@ -305,7 +338,7 @@ function drawAnswer() {
 
 // The picture to keep says whom it is about and what the plans change: it will be seen without the page.
 function savePicture() {
-  const { answer } = state;
+  const { answer, about } = state;
   const last = answer.elapsed.length - 1;
   const said = state.plans.filter((one) => answer.changes[one.name]).map((one) => {
     const { mean, lower, upper, probability_of_benefit: benefit } = answer.changes[one.name];
@@ -315,17 +348,19 @@ function savePicture() {
   const lines = [...said, answer.label, state.card.notice];
   const note = { text: lines.map(label).join("<br>"), showarrow: false, xref: "paper", yref: "paper", x: 0, y: 0, yshift: -62, xanchor: "left",
     yanchor: "top", align: "left", font: { size: 11, color: style("--quiet") } };
-  const layout = { ...picture.layout, title: { text: label(`${at("who").textContent}, now at ${after(state.now)}`), x: 0.01, y: 0.99, yanchor: "top", pad: { t: 10 }, font: { size: 15 } },
+  const layout = { ...picture.layout, title: { text: label(`${about.who}, now at ${after(about.now)}`), x: 0.01, y: 0.99, yanchor: "top", pad: { t: 10 }, font: { size: 15 } },
     annotations: [...picture.layout.annotations, note], margin: { l: 60, r: 20, t: 90, b: 76 + 16 * lines.length } };
   return Plotly.downloadImage({ data: picture.data, layout }, { format: "png", scale: 2, width: 1000, height: 600, filename: "comparison" });
 }
 
 // What was given, below the course, and what the plan in hand would give: a line per treatment.
-function given(known, from, now) {
+function given(from) {
+  const { known, now, plans } = state.about;
+  const one = plans.find(({ name }) => name === plan().name) ?? { doses: [], infusions: [], keeps: false };
   const past = known.treatments.filter((event) => (event.dose !== null ? event.start : Math.min(event.stop ?? now, now)) >= from);
-  const asked = [...plan().doses.map((one) => ({ ...one, start: now + one.time })),
-    ...plan().infusions.map((one) => ({ ...one, dose: null, start: now + one.start, stop: one.stop === null ? null : now + one.stop }))];
-  const going = kept().map((treatment) => ({ treatment, dose: null, rate: null, start: now, stop: null }));
+  const asked = [...one.doses.map((dose) => ({ ...dose, start: now + dose.time })),
+    ...one.infusions.map((infusion) => ({ ...infusion, dose: null, start: now + infusion.start, stop: infusion.stop === null ? null : now + infusion.stop }))];
+  const going = kept(one, known).map((treatment) => ({ treatment, dose: null, rate: null, start: now, stop: null }));
   const planned = [...asked, ...going].filter((event) => event.start < now + state.card.max_horizon);
   const names = state.card.learned.treatments.map((one) => one.name).filter((name) => [...past, ...planned].some((event) => event.treatment === name));
   const lane = (events, name, colour, first, last) => {
@@ -356,7 +391,7 @@ function drawCards() {
   const told = (values) => shown.map((k) => values[k]);
   const outlooks = Object.values(answer.outlooks);
   const power = powerOf(outlooks.flatMap((one) => [one.median, one.bands.at(-1).upper].flatMap(told)));
-  const unit = card.learned.outcomes.find((one) => one.name === outcomeName()).unit ?? "";
+  const unit = card.learned.outcomes.find((one) => one.name === answer.outcome).unit ?? "";
   const measure = `${power ? `× 10${raised(power)} ` : ""}${unit}`.trim();
   at("label").textContent = `Numbers are: ${answer.label}.`;
   const cards = state.plans.filter((one) => answer.outlooks[one.name]).map((one) => {
@@ -449,12 +484,17 @@ const tidy = (value) => Number(value.toPrecision(10));
 
 // An infusion of a plan takes the place of one that runs now.
 const replaced = (one) => [...new Set(one.infusions.map((infusion) => infusion.treatment))];
-const kept = () => (plan().keeps ? running().filter((treatment) => !replaced(plan()).includes(treatment)) : []);
+const kept = (one, known) => (one.keeps ? running(known).filter((treatment) => !replaced(one).includes(treatment)) : []);
+
+// Of the plan in hand, for whoever has been chosen.
+function keptNow() {
+  const whole = state.history ?? state.record?.history;
+  return whole ? kept(plan(), asKnown(whole, state.now)) : [];
+}
 
 // What is being given now.
-function running() {
-  const events = (state.history ?? state.record?.history)?.treatments ?? [];
-  return [...new Set(events.filter((event) => event.dose === null && event.start <= state.now && (event.stop ?? Infinity) > state.now).map((event) => event.treatment))];
+function running({ treatments }) {
+  return [...new Set(treatments.filter(({ dose, stop }) => dose === null && stop === null).map(({ treatment }) => treatment))];
 }
 
 function usual(treatment) {
@@ -569,7 +609,7 @@ function drawTimeline() {
   });
   const laneOf = (name) => treatments.findIndex((one) => one.name === name) * LANE + LANE / 2;
   const colour = `var(${COLOURS[state.active]})`;
-  for (const name of kept()) {
+  for (const name of keptNow()) {
     parts.push(shape("rect", { class: "kept", x: x(0), y: laneOf(name) - 6, width: width - left - 14, height: 11, fill: colour, opacity: 0.3, "pointer-events": "none" }));
   }
   for (const infusion of plan().infusions) {
@@ -664,7 +704,7 @@ function drawEvents() {
   const infusions = plan().infusions.map((infusion) => element("tr", {}, cell(document.createTextNode(infusion.treatment)),
     cell(numeric(infusion, "start", infusion.start, false, "Start from now")), cell(numeric(infusion, "stop", infusion.stop, true, "Stop; empty: goes on")),
     cell(numeric(infusion, "rate", infusion.rate, false, "Rate")), cell(null), cell(null), cell(button("Remove", () => { removeEvent(infusion); plansChanged(); }))));
-  const runs = kept().join(", ") || "nothing does";
+  const runs = keptNow().join(", ") || "nothing does";
   const going = plan().keeps ? [element("tr", {}, element("td", { colSpan: 7, textContent: `What runs now goes on: ${runs}.` }))] : [];
   const none = doses.length + infusions.length + going.length ? [] : [element("tr", {}, element("td", { colSpan: 7, className: "quiet", textContent: "Nothing is given, and what runs now ends." }))];
   body.replaceChildren(...going, ...doses, ...infusions, ...none);
@@ -716,7 +756,7 @@ async function openLink() {
   state.better = ["lower", "higher"].includes(held?.better) ? held.better : "";
   at("better").value = state.better;
   state.outcome = state.card.outcomes.includes(held?.outcome) ? held.outcome : null;
-  at("outcome").value = state.outcome ?? outcomeName();
+  at("outcome").value = state.outcome ?? state.card.outcomes[0];
   drawPlans();
   if (typeof held?.patient === "string") await choose(held.patient, typeof held.now === "number" ? held.now : null);
   else if (plans.length && state.history !== null) changed();
@@ -798,8 +838,9 @@ at("search").addEventListener("input", () => listPatients().catch(tell));
 at("sort").addEventListener("change", () => listPatients().catch(tell));
 at("at").addEventListener("change", () => {
   const now = Number(at("at").value);
-  if (state.patient !== null) choose(state.patient, now);
-  else { state.now = now; changedAltogether(); }
+  if (at("at").value === "") at("at").value = state.now ?? ""; // nothing, or no number
+  else if (state.patient !== null) choose(state.patient, now);
+  else if (state.history !== null) { state.now = now; drawPlans(); changedAltogether(); }
 });
 at("better").addEventListener("change", () => { state.better = at("better").value; changed(); });
 at("outcome").addEventListener("change", () => { state.outcome = at("outcome").value; changedAltogether(); });
