@@ -41,7 +41,8 @@ def main() -> None:
     content = provenance("python -m bench.explorer_load") | measured
     write_result("explorer-load", content, page_of(content))
     idle = f"idle {measured['idle_median_s'] * 1e3:.0f} ms"
-    print(f"{idle}; {measured['answers']:,} answers, {measured['errors']} errors")
+    crowd = f"median {measured['median_s'] * 1e3:.0f} ms, 99th percentile {measured['p99_s'] * 1e3:.0f} ms"
+    print(f"{idle}; {measured['answers']:,} answers to {USERS} users: {measured['errors']} errors, {crowd}")
 
 
 async def _measure(url: str, names: list[str]) -> dict[str, Any]:

@@ -64,9 +64,9 @@ def read_plan(text: str, cohort: Cohort) -> Plan:
 
     if text == "observed":
         return Plan.observed(cohort)
-    file, _, name = text.rpartition("#")
-    if file.endswith(".json") and name:
-        return _compared_plan(Path(file), name)
+    file, mark, name = text.partition(".json#")  # a plan's name may have such a sign in it
+    if mark and name:
+        return _compared_plan(Path(f"{file}.json"), name)
     path = Path(text)
     if path.suffix in (".json", ".csv", ".parquet"):
         if not path.exists():

@@ -42,6 +42,8 @@ def explore(
     with speaking(quiet=quiet, as_json=as_json) as voice:
         if demo == (model is not None):
             raise typer.BadParameter("Name a model, or say --demo.")
+        if demo and data is not None:
+            raise typer.BadParameter("--demo has patients of its own. Leave --data out.", param_hint="--data")
         if token is not None and len(token) < FEWEST_SIGNS:
             raise typer.BadParameter(f"A token has at least {FEWEST_SIGNS} signs.", param_hint="--token")
         try:

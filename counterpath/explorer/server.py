@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from urllib.parse import quote
 
 import h11
@@ -113,9 +114,20 @@ def demo_model(folder: Path, *, progress: bool) -> tuple[Estimator, Cohort]:
     path = folder / "tumours.safetensors"
     with suppress(FileNotFoundError, ModelFileError):  # there is none yet, or it has been spoiled
         return load(path), patients
+    _check_can_be_kept(folder)  # before some minutes of work
     model = BNCDE(5.0, steps=DEMO_STEPS).fit(
         simulate_tumor_growth(patients=DEMO_TRAIN, seed=0).cohort, progress=progress
     )
-    folder.mkdir(parents=True, exist_ok=True)
     model.save(path)
     return model, patients
+
+
+def _check_can_be_kept(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(
+            f"The model cannot be kept in {folder} ({error.strerror}). Let XDG_CACHE_HOME name a folder to write in."
+        ) from error

@@ -90,6 +90,7 @@ def test_a_token_guards_the_process(folder):
     [
         ([], 2, "Name a model, or say --demo."),
         (["a.safetensors", "--demo"], 2, "Name a model, or say --demo."),
+        (["--demo", "--data", "patients"], 2, "--demo has patients of its own. Leave --data out."),
         (["nothing.safetensors"], 1, "nothing.safetensors"),
         (["{broken}"], 1, "broken.safetensors"),
         (["{broken}", "--token", "short"], 2, "A token has at least 16 signs."),
@@ -132,17 +133,53 @@ def test_the_address_that_is_said_can_be_opened(host, token, said, monkeypatch):
     assert said in heard[0]
 
 
-@pytest.mark.slow
-def test_a_spoiled_demo_is_trained_again(tmp_path, monkeypatch):
-    quick = SimpleNamespace(fit=lambda *_, **__: some_model())
+@pytest.fixture
+def fits(monkeypatch, model):
+    """A demo that is quickly trained; how often it was."""
+    counted = []
+    quick = SimpleNamespace(fit=lambda *_, **__: counted.append(1) or model)
     for name, value in {"DEMO_PATIENTS": 10, "DEMO_TRAIN": 20, "BNCDE": lambda *_, **__: quick}.items():
         monkeypatch.setattr(server, name, value)
-    path = tmp_path / "tumours.safetensors"
-    path.write_bytes(b"half of a mod")
+    return counted
+
+
+@pytest.mark.slow
+def test_a_demo_is_trained_once_and_again_only_if_it_is_spoiled(tmp_path, fits):
     trained, patients = demo_model(tmp_path, progress=False)
     again, _ = demo_model(tmp_path, progress=False)
     assert (trained.max_horizon, len(patients)) == (again.max_horizon, 10)
+    assert len(fits) == 1
+    path = tmp_path / "tumours.safetensors"
+    path.write_bytes(b"half of a mod")
+    demo_model(tmp_path, progress=False)
+    assert len(fits) == 2
     assert path.read_bytes() != b"half of a mod"
+
+
+@pytest.mark.slow
+def test_where_a_demo_cannot_be_kept_it_is_not_trained(tmp_path, fits, monkeypatch):
+    (tmp_path / "counterpath").write_text("a file where the folder would be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    result = run("explore", "--demo")
+    assert result.exit_code == 1
+    assert "The model cannot be kept in" in in_one_line(result.stderr)
+    assert "Let XDG_CACHE_HOME name a folder to write in." in in_one_line(result.stderr)
+    assert result.stderr.strip().count("\n") == 0
+    assert not fits
+
+
+@pytest.mark.slow
+def test_the_demo_is_served(tmp_path, fits, monkeypatch):
+    served = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(server, "serve", lambda *content, **options: served.append((content, options)))
+    for _ in range(2):
+        assert run("explore", "--demo", "--port", "0").exit_code == 0
+    assert len(fits) == 1
+    ((model, patients), options), _ = served
+    assert (model.max_horizon, len(patients)) == (5.0, 10)
+    assert (options["host"], options["port"], options["token"]) == ("127.0.0.1", 0, None)
+    assert list(tmp_path.rglob("tumours.safetensors"))
 
 
 def test_who_never_ends_the_head_of_a_request_is_left(monkeypatch):
