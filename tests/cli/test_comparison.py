@@ -25,5 +25,5 @@ def test_a_plan_of_any_name_is_read(tmp_path, cohort, name):
 def test_a_plan_that_is_not_in_it_is_named(tmp_path, cohort):
     path = tmp_path / "comparison.json"
     path.write_text(json.dumps({"plans": {"a#b": DOSES}}))
-    with pytest.raises(cp.PlanError, match="has no plan 'a#c'. Did you mean 'a#b'?"):
+    with pytest.raises(cp.PlanError, match=r"has no plan 'a#c'\. Did you mean 'a#b'\?"):
         read_plan(f"{path}#a#c", cohort)
