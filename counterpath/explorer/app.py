@@ -21,6 +21,7 @@ from counterpath.cohort import Cohort, CohortError, Plan
 from counterpath.cohort.findings import CohortWarning, PlanError, PlanWarning, counted, did_you_mean
 from counterpath.estimators import Estimator
 from counterpath.explorer.bodies import LookedOver
+from counterpath.explorer.described import add_examples
 from counterpath.explorer.desk import Desk
 from counterpath.explorer.guard import Guard
 from counterpath.explorer.limits import Limits
@@ -190,6 +191,7 @@ def create_app(
             **_labels(told, versus, versus),
         )
 
+    add_examples(app, opening.schema, next(iter(patients.names), None))
     return app
 
 

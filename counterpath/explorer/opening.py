@@ -10,8 +10,8 @@ import polars as pl
 
 from counterpath.cohort import Cohort, CohortError, Plan
 from counterpath.cohort.findings import PlanWarning
-from counterpath.cohort.schema import Variable
 from counterpath.estimators import DeepEnsemble, Estimator
+from counterpath.explorer.described import some_value
 from counterpath.explorer.messages import DRAWS, CardAnswer, PatientLine
 from counterpath.explorer.patients import there, with_unmeasured
 from counterpath.explorer.problems import ProblemError
@@ -109,7 +109,7 @@ class Opening:
             return first.until(first.history_end)
         schema = self.schema
         key = {schema.patient_column: ["anybody"]}
-        usual = {variable.name: [_some_value(variable)] for variable in schema.outcomes}
+        usual = {variable.name: [some_value(variable)] for variable in schema.outcomes}
         observations = pl.DataFrame(key | {schema.time_column: [0.0]} | usual)
         static = pl.DataFrame(key | {variable.name: [None] for variable in schema.static})
         everything = with_unmeasured(observations, schema)
@@ -139,13 +139,6 @@ class Opening:
             label="treatment was randomised" if randomised else NOT_RANDOMISED,
             notice=NOTICE,
         )
-
-
-def _some_value(outcome: Variable) -> float:
-    """Within its bounds."""
-    low = outcome.lower if outcome.lower is not None else (outcome.upper or 1.0) - 2.0
-    high = outcome.upper if outcome.upper is not None else low + 2.0
-    return (low + high) / 2
 
 
 def _training(model: Estimator) -> dict[str, float | int | str]:
