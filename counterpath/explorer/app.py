@@ -196,7 +196,7 @@ def create_app(
 
 
 def _question(
-    asked: Asked, plans: dict[str, Plan], model: Estimator, patients: Patients, limits: Limits, within: str = ""
+    asked: Asked, plans: Mapping[str, Plan], model: Estimator, patients: Patients, limits: Limits, within: str = ""
 ) -> Callable[[], Question]:
     """What reads the question, on the worker; what can be said at once is said at once."""
     for name, plan in plans.items():
