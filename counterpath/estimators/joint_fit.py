@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 
 import equinox as eqx
@@ -20,7 +20,7 @@ from counterpath.estimators.neural import DATA_SEED, NeuralEstimator
 from counterpath.models import NeuralCDE
 from counterpath.paths.tabulation import Tabulation
 from counterpath.predictive import Experience
-from counterpath.training import Checkpoint, Clock, EpochReport, Examples, tabulate, train
+from counterpath.training import Checkpoint, Clock, EpochReport, Examples, TrainingSettings, tabulate, train
 from counterpath.training.compiled import keep_compiled
 from counterpath.training.examples import stack_examples, stack_padded
 from counterpath.training.loop import Report
@@ -96,7 +96,7 @@ def fit_members(
             examples,
             held,
             clock,
-            first.training,
+            settings_of_run(first, prepared[0].examples),
             seeds=[seed for member in members for seed in member.network_seeds],
             mixed=first.posteriors,
             report=_both(report, watch),
@@ -119,6 +119,19 @@ def fit_members(
             )
             spread = np.where(shares > 0, trained.spread[i] * units.astype(np.float64), np.nan)
             member.experience_ = own.experience.with_spread(own.tabulation.plan_grid.edges[step + 1], spread)
+
+
+def settings_of_run(first: NeuralEstimator, examples: Examples) -> TrainingSettings:
+    """With as many outcomes per step, whether or not each patient has another cut at which visits are learned.
+
+    That cut lies in the same window, or has one of its own.
+    """
+    settings = first.training
+    if not (first.architecture.informative_sampling and first.architecture.cuts == "last"):
+        return settings
+    if examples.targets.shares.shape[-3] > 1:
+        return replace(settings, cuts_per_step=2 * settings.cuts_per_step)
+    return replace(settings, batch_size=2 * settings.batch_size)
 
 
 def _same(pair: tuple[Cohort, Cohort | None]) -> tuple[int, int]:

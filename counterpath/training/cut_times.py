@@ -67,18 +67,29 @@ def candidate_cuts(
     it as may be. Cuts that no outcome follows are left out, unless they are wanted too, since that nobody came is what
     the rate of visits is learned from.
     """
-    records = cohort.records
-    outcomes: np.ndarray = ~np.all(np.isnan(records.values[:, : len(cohort.schema.outcomes)]), axis=1)
-    seen = records.keep(outcomes)
-    has = seen.per_patient > 0
-    last = np.full(len(has), -np.inf)
-    last[has] = seen.times[seen.offsets[1:][has] - 1]
-    first = np.where(records.per_patient > 0, records.times[np.minimum(records.offsets[:-1], records.rows - 1)], np.inf)
+    first = first_records(cohort)
     if cuts == "last":
+        seen = cohort.records.keep(_has_outcome(cohort))
+        has = seen.per_patient > 0
+        last = np.full(len(has), -np.inf)
+        last[has] = seen.times[seen.offsets[1:][has] - 1]
         times = np.maximum(last - max_horizon, first)[:, None]
     else:
         times = _one_per_cell(cohort, grid, first, rng)
-    numbers = np.flatnonzero(outcomes)
+    return cuts_at(cohort, times, max_horizon, rng, keeps_unfollowed=keeps_unfollowed)
+
+
+def cuts_at(
+    cohort: Cohort,
+    times: Float64[np.ndarray, "patients cuts"],
+    max_horizon: float,
+    rng: np.random.Generator,
+    *,
+    keeps_unfollowed: bool,
+) -> CutTimes:
+    """Those of these times at which a patient is followed, with what followed; as `candidate_cuts`."""
+    first, outcomes = first_records(cohort), _has_outcome(cohort)
+    seen, numbers = cohort.records.keep(outcomes), np.flatnonzero(outcomes)
     after = rows_before(seen.offsets, seen.times, times, side="right")
     until = rows_before(seen.offsets, seen.times, times + max_horizon * (1 + ROUNDING), side="right")
     followed = times < cohort.history_end[:, None] if keeps_unfollowed else until > after
@@ -96,6 +107,17 @@ def candidate_cuts(
     elapsed = np.where(present, np.clip(seen.times[index] - times[..., None], 0.0, max_horizon), max_horizon)
     nothing = np.zeros((*times.shape, 1))
     return CutTimes(times, number.astype(np.int64), numbers[index], elapsed, present, nothing, nothing)
+
+
+def first_records(cohort: Cohort) -> Float64[np.ndarray, " patients"]:
+    """When each patient was first seen; never, where there is no record."""
+    records = cohort.records
+    place = np.minimum(records.offsets[:-1], records.rows - 1)
+    return np.where(records.per_patient > 0, records.times[place], np.inf)
+
+
+def _has_outcome(cohort: Cohort) -> Bool[np.ndarray, " rows"]:
+    return ~np.all(np.isnan(cohort.records.values[:, : len(cohort.schema.outcomes)]), axis=1)
 
 
 def _spread(available: np.ndarray, targets: int, rng: np.random.Generator) -> np.ndarray:

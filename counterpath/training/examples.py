@@ -24,7 +24,7 @@ from counterpath.paths.tabulation import HistoryArrays, PlanArrays, PredictedFro
 from counterpath.training.cut_times import ROUNDING, Cuts, CutTimes, candidate_cuts
 from counterpath.training.decisions import decisions, with_cuts_themselves
 from counterpath.training.usual_sizes import usual_change, usual_level, usual_size
-from counterpath.training.visits import with_visits
+from counterpath.training.visits import with_cuts_for_visits, with_visits
 
 PATIENTS_AT_ONCE = 256
 SIZED_FROM = 2_000  # patients say well enough what the usual sizes are
@@ -160,7 +160,8 @@ def tabulate(
     longest = tabulation.max_horizon
     found = candidate_cuts(cohort, tabulation.grid, longest, cuts, rng, keeps_unfollowed=interval is not None)
     if interval is not None:
-        found = with_visits(cohort, found, longest, interval, rng)
+        place_visits = with_cuts_for_visits if cuts == "last" else with_visits
+        found = place_visits(cohort, found, longest, interval, rng)
     if is_balanced:
         found = with_cuts_themselves(found)
     arrays = _arrays(cohort, tabulation, found)

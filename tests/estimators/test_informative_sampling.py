@@ -7,6 +7,8 @@ from scipy.stats import spearmanr
 from small_models import fit_small, small_bncde, small_study, small_tecde
 
 import counterpath as cp
+from counterpath.estimators.joint_fit import settings_of_run
+from counterpath.training import tabulate
 
 pytestmark = pytest.mark.slow  # networks are trained
 
@@ -40,6 +42,45 @@ def assert_recovered(found, truth):
 
 def test_the_chance_of_a_visit_is_recovered_on_days():
     assert_recovered(*learned_and_true(small_tecde(informative_sampling=True, **OPTIONS)))
+
+
+def test_the_chance_is_recovered_where_each_patient_is_cut_once_before_the_last_outcome():
+    """By the published configuration, smaller and quicker: after that cut alone, everybody is seen."""
+    quicker = {"field_widths": (16,), "head_widths": (16,), "cells": 32, "draws": 1, "epochs": 25, "patience": None}
+    quicker |= {"learning_rate": 5e-3, "readout_learning_rate": 5e-3, "schedule": "linear"}
+    model = cp.TECDE(1.0, **(cp.TECDE.paper(1.0).parameters | {"informative_sampling": True} | quicker))
+    learn, other = (
+        cp.simulate_tumor_growth(n, seed=seed, observation_gamma=GAMMA) for n, seed in ((3_000, 1), (300, 2))
+    )
+    model.fit(learn.cohort.until(55.0), other.cohort[:50].until(55.0), progress=False)
+    frame = model.observation_intensity(
+        other.cohort.until(54.0), cp.Plan.observed(other.cohort), horizons=[1.0], draws=8
+    )
+    found = frame["observation_intensity"].to_numpy()
+    truth = other.truth.visit_chance[:, other.truth.settings.step_of(np.array([55.0]))][:, 0]
+    # So small a state knows sizes less well than those of the other tests.
+    assert spearmanr(found, truth).statistic > 0.3
+    assert found.mean() == pytest.approx(truth.mean(), rel=0.1)
+    assert np.sqrt(np.mean((found - truth) ** 2)) < truth.std()
+
+
+@pytest.mark.parametrize("interpolation", ["hermite", "hold"])
+def test_a_cut_for_visits_leaves_as_many_outcomes_to_each_step(interpolation):
+    """Whether it has a window of its own or lies in the same one."""
+    train = cp.simulate_tumor_growth(200, seed=0).cohort.until(55.0)
+    found = []
+    for sampling in (False, True):
+        asked = {"informative_sampling": sampling, "interpolation": interpolation}
+        model = cp.TECDE(1.0, **(cp.TECDE.paper(1.0).parameters | asked))
+        tabulation = model.new_tabulation(train)
+        rng, interval = np.random.default_rng(0), 1.0 if sampling else None
+        examples = tabulate(train, tabulation, cuts="last", rng=rng, interval=interval)
+        settings = settings_of_run(model, examples)
+        steps = settings.steps_per_epoch(examples.patients)
+        seen = settings.patients_per_step(examples.patients) * settings.cuts_per_step
+        candidates = float(examples.targets.cuts.sum())
+        found.append((float(examples.outcomes), steps, seen / candidates))
+    assert found[0] == found[1]
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ import pytest
 import counterpath as cp
 from counterpath.cohort.grid import choose_grid
 from counterpath.training.cut_times import TARGETS_AT_MOST, candidate_cuts
-from counterpath.training.visits import PLACES, visit_interval, with_visits
+from counterpath.training.visits import PLACES, visit_interval, with_cuts_for_visits, with_visits
 
 
 def cohort_of(*visits, end=None):
@@ -91,3 +91,49 @@ def test_without_a_grid_all_visits_count_and_places_stand_for_the_time_that_was_
         assert np.all(places.elapsed[patient, cut, -PLACES:] <= min(5.0, end - time))
     np.testing.assert_array_equal(places.came[~real], 0.0)
     np.testing.assert_array_equal(places.exposure[~real], 0.0)
+
+
+@pytest.mark.parametrize("max_horizon", [1.0, 3.0])
+def test_one_cut_before_the_last_outcome_tells_nothing_of_visits_so_another_does(max_horizon):
+    """After the first everybody is seen; after the other a patient is seen as often as on any day."""
+    study = cp.simulate_tumor_growth(400, seed=3, observation_gamma=2.0)
+    cohort = study.cohort.until(55.0)
+    rng = np.random.default_rng(0)
+    grid = choose_grid(cohort.records, cohort.history_end, lookback=None, cells=64)
+    last = candidate_cuts(cohort, grid, max_horizon, "last", rng, keeps_unfollowed=True)
+    found = with_cuts_for_visits(cohort, last, max_horizon, 1.0, rng)
+    np.testing.assert_array_equal(found.number, 2)
+    np.testing.assert_array_equal(found.times[:, 0], last.times[:, 0])
+    np.testing.assert_array_equal(found.came[:, 0] + found.exposure[:, 0], 0.0)
+    assert found.present[:, 0].sum() == last.present.sum()
+    assert not found.present[:, 1].any()
+    np.testing.assert_array_equal(np.isin(found.came + found.exposure, (0.0, 1.0)), True)
+    assert np.ptp(found.times[:, 1]) > 45.0
+    days = found.times[:, 1, None] + found.elapsed[:, 1]
+    chance = np.take_along_axis(study.truth.visit_chance, study.truth.settings.step_of(days), axis=1)
+    counts = (found.came + found.exposure)[:, 1] > 0
+    seen, expected = found.came[:, 1][counts], chance[counts]
+    assert abs(seen.mean() - expected.mean()) < 4 * np.sqrt(np.mean(expected * (1 - expected)) / counts.sum())
+
+
+def test_without_a_grid_the_further_cut_has_the_visits_that_followed_and_the_time_between():
+    cohort = cohort_of([0.0, 0.37, 4.2, 9.1], [0.0, 0.5], end=10.0)
+    rng = np.random.default_rng(1)
+    grid = choose_grid(cohort.records, cohort.history_end, lookback=None, cells=64)
+    found = with_cuts_for_visits(cohort, candidate_cuts(cohort, grid, 2.0, "last", rng), 2.0, 0.0, rng)
+    for patient, visits in enumerate(([0.0, 0.37, 4.2, 9.1], [0.0, 0.5])):
+        time = found.times[patient, 1]
+        expected = sum(time < visit <= time + 2.0 for visit in visits)
+        assert found.came[patient, 1].sum() == pytest.approx(expected)
+        assert found.exposure[patient, 1].sum() == pytest.approx(2.0)
+    assert not found.present[:, 1].any()
+
+
+def test_who_was_not_followed_has_no_further_cut():
+    cohort = cohort_of([0, 1, 3, 6], [2])
+    rng = np.random.default_rng(0)
+    grid = choose_grid(cohort.records, cohort.history_end, lookback=None, cells=64)
+    last = candidate_cuts(cohort, grid, 1.0, "last", rng, keeps_unfollowed=True)
+    found = with_cuts_for_visits(cohort, last, 1.0, 1.0, rng)
+    np.testing.assert_array_equal(found.number, [2, 0])
+    assert np.isfinite(found.times).all()
