@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from counterpath.estimators import DeepEnsemble, Estimator, load
 from counterpath.estimators.joint_fit import fit_members
 from counterpath.estimators.neural import NeuralEstimator
+from counterpath.experiments.provenance import of_fit
 from counterpath.experiments.recipes import Recipe
 from counterpath.experiments.scales import Scale
 from counterpath.experiments.world import World
@@ -20,6 +23,7 @@ def fit_seeds(
     seeds: tuple[int, ...],
     folder: Path,
     *,
+    command: str = "",
     progress: bool = True,
 ) -> dict[int, Estimator]:
     """A fitted model for each seed, each on patients of its own.
@@ -30,12 +34,12 @@ def fit_seeds(
         scale: How many.
         horizon: The longest that it is asked about.
         seeds: Which are wanted.
-        folder: Where fits are kept; those that are there are not made again.
+        folder: Where fits are kept, each with a record of how it was made; those that are there are not made again.
+        command: That asked for it.
         progress: Show it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"{world.kept_as}.{file_name(recipe.name)}.{horizon:g}"
-    files = {seed: folder / f"{name}.{seed}.safetensors" for seed in seeds}
+    files = {seed: _file(folder, recipe, world, horizon, seed) for seed in seeds}
     missing = [seed for seed in seeds if not files[seed].exists()]
     made = {seed: recipe.build(scale, horizon, seed) for seed in missing}
     learners = [world.learners(scale, seed) for seed in missing]
@@ -44,7 +48,7 @@ def fit_seeds(
     trains, validations = [train for train, _ in learners], [validation for _, validation in learners]
     members = {seed: _networks_of(model) for seed, model in made.items()}
     if any(members.values()):
-        of_run = folder / f"{name}.{'-'.join(map(str, missing))}.checkpoint"
+        of_run = _file(folder, recipe, world, horizon, "-".join(map(str, missing))).with_suffix(".checkpoint")
         fit_members(
             [network for own in members.values() for network in own],
             [train for own, train in zip(members.values(), trains, strict=True) for _ in own],
@@ -55,12 +59,23 @@ def fit_seeds(
         for seed, model in made.items():
             if isinstance(model, DeepEnsemble):
                 model.take(members[seed])
+            files[seed].with_suffix(".json").write_text(json.dumps(of_fit(command)) + "\n", encoding="utf-8")
             model.save(files[seed])
         of_run.unlink(missing_ok=True)
     else:
         for model, train, validation in zip(made.values(), trains, validations, strict=True):
             model.fit(train, validation)  # quicker than to read a file
     return made | {seed: load(files[seed]) for seed in seeds if seed not in made}
+
+
+def record_of_fit(folder: Path, recipe: Recipe, world: World, horizon: float, seed: int) -> dict[str, Any] | None:
+    """How a kept fit was made; None where nobody has written it down."""
+    path = _file(folder, recipe, world, horizon, seed).with_suffix(".json")
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def _file(folder: Path, recipe: Recipe, world: World, horizon: float, seed: int | str) -> Path:
+    return folder / f"{world.kept_as}.{file_name(recipe.name)}.{horizon:g}.{seed}.safetensors"
 
 
 def _networks_of(model: Estimator) -> list[NeuralEstimator]:

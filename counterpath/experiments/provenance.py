@@ -24,6 +24,19 @@ def provenance(command: str) -> dict[str, Any]:
     }
 
 
+def of_fit(command: str) -> dict[str, Any]:
+    """Of a fit that is made now. It may be kept and asked later, by another state of the program."""
+    return provenance(command) | {"device": device(), "visits": "any time"}
+
+
+def device() -> str | None:
+    """The accelerator, where there is one."""
+    import jax
+
+    first = jax.devices()[0]
+    return None if first.platform == "cpu" else first.device_kind
+
+
 def _source() -> dict[str, Any]:
     """Of a clone; or as the environment says where a copy has no history; or nothing, where it is installed."""
     said = os.environ.get("COUNTERPATH_COMMIT")

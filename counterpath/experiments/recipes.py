@@ -89,6 +89,7 @@ WEIGHTED = (
     "DeepEnsemble, weighted",
     "LastValue",
 )
+WEIGHTED_AS_PUBLISHED = ("BNCDE.paper, weighted", "TESAR-CDE.paper")
 BALANCED = (
     "BNCDE",
     "BNCDE, balanced",

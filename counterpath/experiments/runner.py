@@ -5,24 +5,24 @@ from __future__ import annotations
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-
-import jax
+from typing import Any
 
 from counterpath.cohort.findings import counted
-from counterpath.estimators import Estimator
+from counterpath.estimators import DeepEnsemble, Estimator
+from counterpath.estimators.neural import NeuralEstimator
 from counterpath.experiments import measures
 from counterpath.experiments.answers import Judged, judged_model, judged_oracle
 from counterpath.experiments.catalogue import EXPERIMENTS
 from counterpath.experiments.cells import Cell, Place, ReproductionError, finite, read_cells
 from counterpath.experiments.expected_effects import Effects
 from counterpath.experiments.experiment import Experiment
-from counterpath.experiments.fits import fit_seeds
+from counterpath.experiments.fits import fit_seeds, record_of_fit
 from counterpath.experiments.measures import Found
-from counterpath.experiments.provenance import provenance
+from counterpath.experiments.provenance import device, provenance
 from counterpath.experiments.recipes import ORACLE, RECIPES
 from counterpath.experiments.record_worlds import RecordWorld, digest
 from counterpath.experiments.runtime import runtime
@@ -31,6 +31,7 @@ from counterpath.experiments.world import USUAL_NOISE, World
 from counterpath.predictive import UnsupportedPlanWarning
 
 Say = Callable[[str], None]
+NOTHING: Mapping[str, Any] = {}
 CORES_OF_A_MODEL = 3  # that is asked: one model leaves the others idle for much of the time
 
 
@@ -153,15 +154,20 @@ class Reproduction:
         seeds = tuple(sorted({place[-1] for place in places}))
         self.say(f"{about}, Δ = {fit.horizon:g}: {counted(len(seeds), 'fit')}.")
         recipe = RECIPES[fit.model]
+        fits = self.work / "fits"
         models = fit_seeds(
-            recipe, fit.world, self.scale, fit.horizon, seeds, self.work / "fits", progress=self.progress
+            recipe, fit.world, self.scale, fit.horizon, seeds, fits, command=self.command, progress=self.progress
         )
         horizons = (fit.horizon,) if recipe.per_horizon else fit.world.horizons
         self.say(f"{about}: asked.")
 
         def measure(seed: int) -> None:
             own = [place for place in places if place[-1] == seed]
-            self._measure_all(self._judged(models[seed], fit.world, horizons), own)
+            kept = isinstance(
+                models[seed], (NeuralEstimator, DeepEnsemble)
+            )  # others are fitted whenever they are asked
+            made = {"fitted": record_of_fit(fits, recipe, fit.world, fit.horizon, seed)} if kept else {}
+            self._measure_all(self._judged(models[seed], fit.world, horizons), own, made)
 
         with ThreadPoolExecutor(max(self._cores // CORES_OF_A_MODEL, 1)) as pool:
             list(pool.map(measure, seeds))
@@ -173,14 +179,14 @@ class Reproduction:
     def _oracle(self, world: World) -> Judged:
         return judged_oracle(world, self.scale, self.work / "oracle", workers=self._cores)
 
-    def _measure_all(self, judged: Judged, places: list[Place]) -> None:
+    def _measure_all(self, judged: Judged, places: list[Place], made: Mapping[str, Any] = NOTHING) -> None:
         for place in places:
             found = Found()
             for name in EXPERIMENTS[place[0]].measures:
                 found = found | self._measure(name)(judged, place[3])
             if place[2] == ORACLE and "point_error" in EXPERIMENTS[place[0]].measures:
                 found = found | self._fooled_oracle(judged, place[3])
-            self._write(judged.world, place, found)
+            self._write(judged.world, place, found, made)
 
     def _measure(self, name: str) -> Callable[[Judged, float], Found]:
         if name == "effects":
@@ -195,9 +201,8 @@ class Reproduction:
         curves = measures.point_error(fooled, horizon).curves
         return Found(curves={name + measures.BELIEVING: values for name, values in curves.items()})
 
-    def _write(self, world: World, place: Place, found: Found) -> None:
+    def _write(self, world: World, place: Place, found: Found, made: Mapping[str, Any] = NOTHING) -> None:
         kept = finite(found)
-        device = jax.devices()[0]
         record = provenance(self.command) | world.setting(self.scale)
-        record |= {"device": None if device.platform == "cpu" else device.device_kind, "interval_ends": "exact"}
+        record |= {"device": device(), "interval_ends": "exact", **made}
         Cell(*place, self.scale.name, kept.figures, kept.curves, record).write(self.work / "cells")

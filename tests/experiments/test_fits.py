@@ -18,7 +18,7 @@ SMOKE = SCALES["smoke"]
 def test_ensembles_of_several_seeds_train_as_one_by_one(tmp_path):
     recipe, horizon = RECIPES["DeepEnsemble"], 1.0
     together = fit_seeds(recipe, ARMS, SMOKE, horizon, (0, 1), tmp_path, progress=False)
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".safetensors", ".safetensors"]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".json", ".safetensors", ".safetensors"]
     asked = ARMS.asked(SMOKE, "factual")
     for seed, ensemble in together.items():
         alone = recipe.build(SMOKE, horizon, seed).fit(*ARMS.learners(SMOKE, seed), progress=False)

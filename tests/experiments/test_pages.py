@@ -113,6 +113,44 @@ def test_a_page_says_what_was_measured_otherwise_once(folder):
     assert "noise is above" not in text
 
 
+def informative(model, record):
+    figures = {"95% holds": 0.95, "99% holds": 0.98}
+    return Cell("informative-sampling", "informative", model, 1.0, 0, "laptop", figures, {}, record)
+
+
+def test_a_page_says_whose_weights_did_nothing_and_when(tmp_path):
+    """By the state that fitted, not by that which asked."""
+    now = RECORD | {"commit": "fedcba98765432100"}
+    fitted = {**now, "visits": "any time"}
+    informative("BNCDE, weighted", RECORD).write(tmp_path / "work" / "cells")
+    informative("TESAR-CDE.paper", now | {"fitted": None}).write(tmp_path / "work" / "cells")
+    informative("BNCDE.paper, weighted", now | {"fitted": fitted}).write(tmp_path / "work" / "cells")
+    _, page = write_pages(tmp_path, LAPTOP)
+    assert "Weights of `TESAR-CDE.paper` (commits `fedcba9876`) did nothing" in page.read_text()
+    informative("BNCDE.paper, weighted", now | {"fitted": RECORD}).write(tmp_path / "work" / "cells")
+    informative("TESAR-CDE.paper", now | {"fitted": fitted}).write(tmp_path / "work" / "cells")
+    _, page = write_pages(tmp_path, LAPTOP)
+    assert "Weights of `BNCDE.paper, weighted` (commits `0123456789`) did nothing" in page.read_text()
+    informative("BNCDE.paper, weighted", now | {"fitted": fitted}).write(tmp_path / "work" / "cells")
+    _, page = write_pages(tmp_path, LAPTOP)
+    assert "did nothing" not in page.read_text()
+
+
+def test_a_page_says_where_fits_are_older_than_their_figures(tmp_path):
+    asked = RECORD | {"commit": "fedcba98765432100"}
+    elsewhere = RECORD | {"device": "another device"}
+    for model, fitted in (("BNCDE", RECORD), ("TECDE", elsewhere), ("BNCDE.paper", asked), ("DeepEnsemble", None)):
+        for cell in cells(model, **{"95% holds": 0.9}):
+            replace(cell, record=asked | {"fitted": fitted}).write(tmp_path / "work" / "cells")
+    _, page = write_pages(tmp_path, LAPTOP)
+    made = page.read_text().split("## How it was made")[1]
+    about = "a processor, commit `fedcba9876`"
+    assert f"- BNCDE in arms: {about}, fitted at commit `0123456789`: " in made
+    assert f"- TECDE in arms: {about}, fitted at commit `0123456789` on another device: " in made
+    assert f"- BNCDE.paper in arms: {about}: " in made
+    assert f"- DeepEnsemble in arms: {about}, asked of fits that an earlier state made: " in made
+
+
 def test_a_line_with_fewer_seeds_says_so(folder):
     next(cells("LastValue", **{"95% holds": 0.7})).write(folder / "work" / "cells")
     _, page = write_pages(folder, LAPTOP)

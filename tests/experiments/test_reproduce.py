@@ -58,12 +58,30 @@ def test_every_table_and_figure_is_made(names, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_figure_keeps_by_which_state_its_fit_was_made(tmp_path, monkeypatch):
+    asked = {"scale": "smoke", "models": ("LastValue", "TECDE"), "folder": tmp_path, "progress": False, "say": str}
+
+    def fitted_at():
+        content = json.loads((tmp_path / "sharpness.json").read_text())
+        of = {cell["model"]: content["records"][cell["record"]] for cell in content["cells"]}
+        return of["TECDE"]["commit"], of["TECDE"]["fitted"]["commit"], "fitted" in of["LastValue"]
+
+    monkeypatch.setenv("COUNTERPATH_COMMIT", "0123456789")
+    reproduce(["sharpness"], **asked)
+    assert fitted_at() == ("0123456789", "0123456789", False)
+    monkeypatch.setenv("COUNTERPATH_COMMIT", "fedcba9876")
+    reproduce(["sharpness"], **asked, again=True)
+    assert fitted_at() == ("fedcba9876", "0123456789", False)
+    assert "fitted at commit `0123456789`" in (tmp_path / "sharpness.md").read_text()
+
+
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_was(tmp_path):
     asked = {"scale": "smoke", "models": ("LastValue", "TECDE", "Oracle"), "folder": tmp_path, "progress": False}
     said: list[str] = []
     reproduce(["sharpness"], **asked, say=said.append)
     kept = {path: path.read_bytes() for path in (tmp_path / "work" / "fits").iterdir()}
-    assert [path.name for path in kept] == ["arms.TECDE.5.0.safetensors"]
+    assert sorted(path.name for path in kept) == ["arms.TECDE.5.0.json", "arms.TECDE.5.0.safetensors"]
     before = (tmp_path / "sharpness.json").read_bytes()
     said.clear()
     reproduce(["sharpness"], **asked, say=said.append)
