@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ import numpy as np
 from counterpath.cohort import Cohort
 from counterpath.estimators import Configuration, ConfigurationError
 from counterpath.estimators.neural import DATA_SEED, NeuralEstimator
-from counterpath.training import Clock, EpochReport, tabulate
-from counterpath.training.loop import spread_cuts
+from counterpath.experiments.shared_search import REASON, Turns
+from counterpath.training import Clock, EpochReport, TrainingError, tabulate
 from counterpath.training.problem import Problem
+from counterpath.training.scored_cuts import spread_cuts
 from counterpath.training.scores import expected_log_density
 
 if TYPE_CHECKING:
@@ -48,11 +50,13 @@ class Trial:
         number: In the study.
         settings: That were tried.
         bound: Evidence bound per validation outcome; None where the trial was ended early.
+        reason: Why it was left out, where training with these settings diverges.
     """
 
     number: int
     settings: dict[str, Any]
     bound: float | None
+    reason: str = ""
 
 
 def read_space(path: str | PathLike[str]) -> dict[str, Sequence[Any]]:
@@ -85,7 +89,8 @@ def tune(
     """Try settings on a grid until enough trials are done, by this process or by others that share the storage.
 
     The score is the evidence bound: the expected log density of a validation outcome over draws of the weights, less
-    the KL per training outcome. A trial whose validation score is below the median of earlier ones is ended early.
+    the KL per training outcome. A trial whose validation score is below the median of earlier ones is ended early, and
+    one that diverges is left out.
 
     Args:
         start: Settings that the trials do not change.
@@ -114,21 +119,29 @@ def tune(
         load_if_exists=True,
     )
     _require_same(made, start, choices)
-    while len(_done(optuna, made)) < wanted:
-        made.enqueue_trial(_next(made, combinations))
-        trial = made.ask()  # this one, or one that another machine has just put there
+    turns = Turns(made, combinations, wanted, say)
+    while (trial := turns.next()) is not None:
         settings = {name: json.loads(trial.suggest_categorical(name, values)) for name, values in choices.items()}
+        about = f"Trial {trial.number}, {_in_words(settings)}"
         try:
-            bound = _bound(optuna, _configured(start, settings), train, validation, trial)
+            with turns.alive(trial):
+                bound = _bound(optuna, _configured(start, settings), train, validation, trial)
+            if not math.isfinite(bound):
+                raise TrainingError("Its evidence bound is not a number.")
         except optuna.TrialPruned:
             made.tell(trial, state=optuna.trial.TrialState.PRUNED)
-            say(f"Trial {trial.number}, {_in_words(settings)}: ended early.")
+            say(f"{about}: ended early.")
+            continue
+        except TrainingError as error:  # it would diverge again
+            trial.set_user_attr(REASON, str(error))
+            made.tell(trial, state=optuna.trial.TrialState.PRUNED)
+            say(f"{about}: left out. {error}")
             continue
         except BaseException:
             made.tell(trial, state=optuna.trial.TrialState.FAIL)
             raise
         made.tell(trial, bound)
-        say(f"Trial {trial.number}, {_in_words(settings)}: {bound:.4f}.")
+        say(f"{about}: {bound:.4f}.")
         if made.best_trial.number == trial.number:
             keep(_configured(start, settings))
     found = [
@@ -136,12 +149,14 @@ def tune(
             own.number,
             {name: json.loads(value) for name, value in own.params.items()},
             own.value if own.state.name == "COMPLETE" else None,  # else it is the last score on the way
+            own.user_attrs.get(REASON, ""),
         )
-        for own in _done(optuna, made)
+        for own in turns.done()
     ]
     finished = {own.bound: own for own in found if own.bound is not None}
     if not finished:
-        raise TuningError("No trial has run to its end, so none is the best. Ask for one or more.")
+        reason = next((f" The last was left out: {own.reason}" for own in reversed(found) if own.reason), "")
+        raise TuningError(f"No trial has run to its end, so none is the best. Ask for one or more.{reason}")
     best = finished[max(finished)]
     return _configured(start, best.settings), found
 
@@ -162,20 +177,6 @@ def _storage(optuna: Any, storage: str) -> Any:
 
     Path(storage).parent.mkdir(parents=True, exist_ok=True)
     return JournalStorage(JournalFileBackend(storage))
-
-
-def _done(optuna: Any, study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
-    ended = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
-    return study.get_trials(deepcopy=False, states=ended)
-
-
-def _next(study: optuna.Study, combinations: Sequence[dict[str, str]]) -> dict[str, str]:
-    """What nobody has done and, if there is such, nobody is about: others may have been cut short."""
-    states = [(trial.state.name, trial.params) for trial in study.get_trials(deepcopy=False)]
-    done = [params for state, params in states if state in ("COMPLETE", "PRUNED")]
-    begun = [params for state, params in states if state == "RUNNING"]
-    left = [own for own in combinations if own not in done]
-    return next((own for own in left if own not in begun), left[0])
 
 
 def _require_same(study: optuna.Study, start: Configuration, choices: Mapping[str, Sequence[str]]) -> None:
@@ -229,9 +230,8 @@ def evidence_bound_of(model: NeuralEstimator, train: Cohort, validation: Cohort)
     problem = Problem(held.inputs, held.targets, clock, held.outcomes, rest, model.training)
     likelihood = float(expected_log_density(problem, jax.random.key(0), parameters).mean())
     outcomes = float(tabulate(train, model.tabulation_, cuts=cuts, rng=rng).outcomes)
-    rows = model.history_.drop_nulls("validation")
-    best = rows.sort("validation").group_by("posterior", maintain_order=True).last()
-    return likelihood - float(np.mean(best["kl"].to_numpy())) / outcomes
+    kept = model.history_.filter("kept").sort("epoch").group_by("posterior", maintain_order=True).last()
+    return likelihood - float(kept["kl"].mean()) / outcomes if len(kept) else math.nan
 
 
 def _in_words(settings: Mapping[str, Any]) -> str:

@@ -15,13 +15,14 @@ import numpy as np
 import polars as pl
 from jaxtyping import Array, Bool
 
-from counterpath.models import NeuralCDE, Targets
+from counterpath.models import NeuralCDE
 from counterpath.training.checkpoint import Checkpoint
 from counterpath.training.divergence import TrainingError, require_finite
 from counterpath.training.examples import Examples
 from counterpath.training.interruption import hearing_interrupts
 from counterpath.training.problem import Clock, Problem
 from counterpath.training.run_length import enough_epochs, is_scored
+from counterpath.training.scored_cuts import spread_cuts
 from counterpath.training.scores import noise_and_spread, validation_score
 from counterpath.training.settings import TrainingSettings
 from counterpath.training.spread import Spread
@@ -169,12 +170,12 @@ def train(
             run.progress, seen = train_epoch((replace(problem, settings=own), keys), run.progress)
             run.epoch += 1
             values = np.asarray(seen, dtype=np.float64)
-            scores = None
+            scores, kept = None, np.zeros(len(values), dtype=bool)
             is_posterior = run.epoch >= own.kl_ramp * epochs
             if is_scored(run.epoch, epochs, every=every, evenly_from=own.kl_ramp * epochs):
                 scores = np.asarray(validation_score(spread_held, score_key, run.progress.parameters), dtype=np.float64)
                 if is_posterior:
-                    _keep_best(run, scores, own)
+                    kept = _keep_best(run, scores, own)
             seconds = time.perf_counter() - began
             for member, (log_likelihood, kl, bad) in enumerate(values):
                 run.history.append(
@@ -185,6 +186,7 @@ def train(
                         "kl": float(kl),
                         "bad_steps": float(bad),
                         "validation": None if scores is None else float(scores[member]),
+                        "kept": bool(kept[member]),
                         "seconds": seconds,
                     }
                 )
@@ -213,7 +215,7 @@ def train(
         eqx.combine(jax.tree.map(lambda leaf, member=member: jnp.asarray(leaf[member]), best), rest)
         for member in range(len(networks))
     ]
-    history = pl.DataFrame(run.history, schema_overrides={"validation": pl.Float64})
+    history = pl.DataFrame(run.history, schema_overrides={"validation": pl.Float64, "kept": pl.Boolean})
     there = None if spread_there is None else np.asarray(spread_there)
     return Trained(finished, history, run.best_score, scored, there)
 
@@ -222,31 +224,6 @@ def spread_over(networks: list[NeuralCDE], settings: TrainingSettings, patients:
     """What the devices share; the less they must tell each other, the better."""
     draws = 1 if networks[0].has_fixed_weights else settings.draws
     return Spread.of({"members": len(networks), "draws": draws, "patients": settings.patients_per_step(patients)})
-
-
-def spread_cuts(examples: Examples, number: int) -> Examples:
-    """The same patients with a fixed set of cuts, spread evenly over their candidates."""
-    cuts = examples.targets.cuts
-    width = examples.targets.shares.shape[-3]
-    number = min(number, width)
-    place = (jnp.arange(number) + 0.5) / number
-    chosen = jnp.clip(jnp.floor(place * cuts[..., None]).astype(jnp.int32), 0, width - 1)
-
-    def at(column):
-        index = chosen.reshape(*chosen.shape, *(1,) * (column.ndim - chosen.ndim))
-        return jnp.take_along_axis(column, index, axis=chosen.ndim - 1)
-
-    inputs = eqx.tree_at(
-        lambda i: jax.tree.leaves(
-            [i.cut_step, i.cut_increments, i.plan_steps, i.horizon_step, i.horizon_increments, i.hints]
-        ),
-        examples.inputs,
-        replace_fn=at,
-    )
-    shares = at(examples.targets.shares) * (cuts / number)[..., None, None, None]  # each outcome still counts once
-    units, unsure = jax.tree.map(at, (examples.targets.units, examples.targets.unsure))
-    targets = Targets(at(examples.targets.changes), shares, cuts, units=units, unsure=unsure)
-    return Examples(inputs, targets, examples.outcomes)
 
 
 def _begin(parameters: NeuralCDE, settings: TrainingSettings, patients: int, epochs: int | None = None) -> Run:
@@ -262,12 +239,13 @@ def _begin_optimiser(parameters: Any, settings: TrainingSettings, patients: int)
     return jax.vmap(optimiser_for(settings, patients).init)(parameters)
 
 
-def _keep_best(run: Run, scores: np.ndarray, settings: TrainingSettings) -> None:
-    """A member whose patience has ended keeps what it has, as if it had been trained alone."""
+def _keep_best(run: Run, scores: np.ndarray, settings: TrainingSettings) -> np.ndarray:
+    """Whose state is kept now. A member whose patience has ended keeps what it has, as if it had been trained alone."""
     better = (scores > run.best_score) & ~_exhausted(run, settings)
     run.best = _choose(jnp.asarray(better), run.progress.parameters, run.best)
     run.best_score = np.where(better, scores, run.best_score)
     run.since_best = np.where(better, 0, run.since_best + 1)
+    return better
 
 
 @jax.jit

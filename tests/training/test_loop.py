@@ -11,8 +11,8 @@ from small_models import fit_small, leaves_of, small_bncde, small_study, small_t
 import counterpath as cp
 from counterpath.estimators.joint_fit import fit_members
 from counterpath.training import Clock, TrainingError, tabulate, train
-from counterpath.training.loop import spread_cuts
 from counterpath.training.problem import Problem
+from counterpath.training.scored_cuts import spread_cuts
 from counterpath.training.scores import noise_and_spread, validation_score
 
 pytestmark = pytest.mark.slow  # models are compiled and trained
@@ -95,7 +95,16 @@ def test_training_improves_the_validation_score(which, request):
 def test_history_has_a_row_per_epoch(fitted):
     history = fitted.history_
     assert history["epoch"].to_list() == list(range(1, 31))
-    assert history.columns == ["posterior", "epoch", "log_likelihood", "kl", "bad_steps", "validation", "seconds"]
+    assert history.columns == [
+        "posterior",
+        "epoch",
+        "log_likelihood",
+        "kl",
+        "bad_steps",
+        "validation",
+        "kept",
+        "seconds",
+    ]
     assert history["seconds"].is_sorted()
     assert history.select("log_likelihood", "kl").null_count().row(0) == (0, 0)
     # About ten scores, and some early ones.

@@ -4,7 +4,7 @@ from small_networks import small_inputs
 
 from counterpath.models import Targets
 from counterpath.training import Examples
-from counterpath.training.loop import spread_cuts
+from counterpath.training.scored_cuts import spread_cuts
 
 
 def test_a_validation_patient_counts_by_outcomes_and_not_by_how_few_cuts_there_are():
