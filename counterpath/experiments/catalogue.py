@@ -16,8 +16,9 @@ COVERAGE = Curve("coverage", "outcomes inside", "level of the interval", LEVELS,
 WIDTH = Curve("width", "median width (std of volumes)", "level of the interval", LEVELS, scale="log")
 SQUARED = Curve("mean squared error", "mean squared error", "noise of the test patients", "noises", scale="log")
 OUTCOME_WIDTH = Curve("width", "median width (std of outcomes)", "level of the interval", LEVELS, scale="log")
-MEDIAN_SQUARED = Curve(
-    "median squared error", "median squared error", "noise of the test patients", "noises", scale="log"
+MEDIAN_SQUARED, MEDIAN_ABSOLUTE = (
+    Curve(error, error, "noise of the test patients", "noises", scale="log")
+    for error in ("median squared error", "median absolute error")
 )
 REST = Curve(
     "error of the rest, by volume", "error of the rest ÷ of all", "share withheld", tuple(SHARES), reference=1.0
@@ -189,9 +190,11 @@ EXPERIMENTS = {
                 "mean squared error at noise 0.01",
                 "mean squared error at noise 0.1",
                 "median squared error at noise 0.01",
+                "median absolute error at noise 0.01",
+                "median absolute error at noise 0.1",
                 "mean squared error of the mean at noise 0.1",
             ),
-            (SQUARED, MEDIAN_SQUARED),
+            (SQUARED, MEDIAN_SQUARED, MEDIAN_ABSOLUTE),
             aims=PLAIN.exact,
         ),
         Experiment(

@@ -69,12 +69,13 @@ class Effects:
         return lower[:, 0], upper[:, 0], effect.mean[:, 0], effect.draws.std(axis=0, ddof=1)[:, 0]
 
     def _truth(self, judged: Judged, today: Cohort, name: str) -> tuple[np.ndarray, np.ndarray]:
-        path = self.folder / f"oracle.{judged.world.name}.effects.{name.replace(' ', '-')}.npz"
+        world, draws = judged.world, min(ORACLE_DRAWS, 4 * judged.scale.oracle_draws)
+        about = f"{world.test_seed}-{len(today)}.effects.{name.replace(' ', '-')}.{draws}"
+        path = self.folder / f"oracle.{world.kept_as}.{about}.npz"
 
         def make() -> dict[str, Any]:
             settings = judged.asked("factual").study.truth.settings
             oracle = Oracle(settings, workers=self.workers).fit(today)
-            draws = min(ORACLE_DRAWS, 4 * judged.scale.oracle_draws)
             one, other = (oracle_draws(oracle, today, plan, np.array(HORIZONS), draws) for plan in COMPARED[name])
             return {"mean": (one - other).mean(axis=0), "std": (one - other).std(axis=0)}
 

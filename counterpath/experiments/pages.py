@@ -70,13 +70,20 @@ def _page(
 
 
 def _verdicts(experiment: Experiment, by: By, scale: Scale) -> list[tuple[World, Verdict]]:
-    horizons = experiment.horizons[-scale.horizons :]
     found = [
-        (world, judge(aim, _values(_of_aim(aim, experiment, by), world, aim.figure), horizons))
+        (world, judge(aim, _values(_of_aim(aim, experiment, by), world, aim.figure), _horizons(aim, experiment, scale)))
         for world in experiment.worlds
         for aim in experiment.aims
     ]
     return [(world, verdict.withheld) for world, verdict in found] if scale.caution else found
+
+
+def _horizons(aim: Aim, experiment: Experiment, scale: Scale) -> tuple[float, ...]:
+    """At which an aim is judged: what grows does so from the shorter ones on."""
+    own = experiment.horizons[-scale.horizons :]
+    if not (aim.grows and experiment.follows):
+        return own
+    return (*EXPERIMENTS[experiment.follows].horizons[-scale.horizons :], *own)
 
 
 def _of_aim(aim: Aim, experiment: Experiment, by: By) -> Sequence[Cell]:

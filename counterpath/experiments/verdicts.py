@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student_t
@@ -48,10 +49,10 @@ def judge(aim: Aim, values: Values, horizons: Sequence[float]) -> Verdict:
     Args:
         aim: What should be.
         values: Of the aim's figure.
-        horizons: At which it should hold.
+        horizons: At which it should hold, or over which it should grow.
     """
     if aim.grows:
-        return _judge_growth(aim, values)
+        return _judge_growth(aim, values, horizons)
     met: list[bool | None] = []
     said = []
     for horizon in horizons:
@@ -66,10 +67,10 @@ def judge(aim: Aim, values: Values, horizons: Sequence[float]) -> Verdict:
             said.append(f"{stated(list(own.values()))} beside {stated(list(other.values()))} at {horizon:g}")
     if not met:
         return Verdict(aim, "not measured", "")
-    return Verdict(aim, _word(met) + (" where measured" if len(met) < len(horizons) else ""), "; ".join(said))
+    return Verdict(aim, _word(met) + _where(met, horizons), "; ".join(said))
 
 
-def _judge_growth(aim: Aim, values: Values) -> Verdict:
+def _judge_growth(aim: Aim, values: Values, horizons: Sequence[float]) -> Verdict:
     """Whether the other's figure, divided by ours, grows with the horizon: by slopes on a log scale, seed by seed."""
     own, other = (
         {horizon: found for (model, horizon), found in sorted(values.items()) if model == name}
@@ -82,7 +83,11 @@ def _judge_growth(aim: Aim, values: Values) -> Verdict:
     ratios = np.array([[other[horizon][seed] / own[horizon][seed] for horizon in both] for seed in sorted(seeds)])
     slopes = np.polyfit(both, np.log(ratios).T, 1)[0]
     said = (f"{_mean(other[horizon]) / _mean(own[horizon]):.3g} times at {horizon:g}" for horizon in both)
-    return Verdict(aim, _word([_is_positive(slopes)]), "; ".join(said))
+    return Verdict(aim, _word([_is_positive(slopes)]) + _where(both, horizons), "; ".join(said))
+
+
+def _where(measured: Sequence[Any], horizons: Sequence[float]) -> str:
+    return " where measured" if len(measured) < len(horizons) else ""
 
 
 def _word(met: Sequence[bool | None]) -> str:

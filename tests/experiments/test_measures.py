@@ -7,6 +7,7 @@ import pytest
 
 from counterpath.experiments import measures
 from counterpath.experiments.answers import LEVELS, SMALLEST_CM3, Judged, Said, judged_oracle
+from counterpath.experiments.expected_effects import COMPARED, Effects
 from counterpath.experiments.runtime import figures_of
 from counterpath.experiments.scales import SCALES
 from counterpath.experiments.tumor_worlds import ARMS, HORIZONS, RANDOMISED, TEST_SEED, branching, factual, other_arm
@@ -156,6 +157,24 @@ def test_the_oracles_answers_are_kept(oracle, folder):
     again = judged_oracle(ARMS, SMOKE, folder, workers=2).said()
     for field in fields(Said):
         np.testing.assert_array_equal(getattr(said, field.name), getattr(again, field.name))
+
+
+def test_the_oracles_effects_are_kept_for_the_same_patients_and_draws_alone(folder):
+    (name, *_), effects = COMPARED, Effects(folder, 2)
+    judged = judged_oracle(RANDOMISED, SMOKE, folder, workers=2)
+    today = judged.asked("factual").history
+    one, _ = effects._truth(judged, today, name)
+    fewer, _ = effects._truth(judged, today[:7], name)
+    more_draws = judged_oracle(RANDOMISED, replace(SMOKE, oracle_draws=2 * SMOKE.oracle_draws), folder, workers=2)
+    other, _ = effects._truth(more_draws, today, name)
+    assert (len(one), len(fewer)) == (SMOKE.test, 7)
+    assert np.abs(one - other).max() > 0
+    kept = sorted(path.name for path in folder.glob("oracle.randomised.*.effects.*.npz"))
+    about = f"effects.{name.replace(' ', '-')}"
+    assert kept == sorted(
+        f"oracle.randomised.{TEST_SEED}-{patients}.{about}.{draws}.npz"
+        for patients, draws in ((SMOKE.test, 240), (7, 240), (SMOKE.test, 480))
+    )
 
 
 def test_time_that_grows_in_a_straight_line_is_seen_as_such():

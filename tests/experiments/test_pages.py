@@ -165,7 +165,7 @@ def test_what_grows_with_the_horizon_is_judged_with_the_shorter_ones(tmp_path):
             figures = {"mean squared error at noise 0.01": value}
             Cell(name, "arms", model, horizon, 0, "laptop", figures, {}, RECORD).write(tmp_path / "work" / "cells")
     _, shorter, longer = write_pages(tmp_path, LAPTOP)
-    assert "**holds** | 2 times at 1; 4 times at 5 |" in longer.read_text()
+    assert "**holds where measured** | 2 times at 1; 4 times at 5 |" in longer.read_text()
     assert "that grows" not in shorter.read_text()
 
 

@@ -76,4 +76,7 @@ def test_an_advantage_that_grows_does_so_seed_by_seed():
     assert judge(grows, beside((0.4, 0.8), (0.3, 0.6), (0.2, 0.4)), ()).word == "does not hold"
     assert judge(grows, beside((0.2, 0.6), (0.3, 0.5), (0.4, 0.6)), ()).word == "within chance"
     assert judge(grows, beside((0.2, 0.4)), ()).word == "not measured"
+    some = beside((0.2, 0.4), (0.3, 0.6), (0.4, 0.8))
+    assert judge(grows, some, (1.0, 2.0, 3.0)).word == "holds"
+    assert judge(grows, some, (1.0, 2.0, 3.0, 4.0)).word == "holds where measured"
     assert judge(grows, beside((0.2, 0.4), (0.3, 0.6)), ()).found == "2 times at 1; 3 times at 2"
