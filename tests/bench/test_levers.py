@@ -15,7 +15,7 @@ TINY = SMALL | {"posteriors": 1, "drift_widths": (2,), "epochs": 2}
 @pytest.mark.slow  # a network is trained, and the oracle is asked
 @pytest.mark.long
 def test_a_lever_is_tried_once_and_stands_on_the_page(tmp_path, monkeypatch, capsys):
-    for name, value in {"TRAIN": 24, "VALIDATION": 6, "TEST": 8, "EFFECTS": 4, "ORACLE_DRAWS": 20}.items():
+    for name, value in {"TRAIN": 24, "VALIDATION": 60, "TEST": 8, "EFFECTS": 4, "ORACLE_DRAWS": 20}.items():
         monkeypatch.setattr(levers, name, value)
     monkeypatch.setattr(levers, "LEVERS", {"default": TINY})
     monkeypatch.setattr(levers, "KEPT", tmp_path / "kept")
@@ -29,3 +29,8 @@ def test_a_lever_is_tried_once_and_stands_on_the_page(tmp_path, monkeypatch, cap
     assert (tmp_path / "levers.md").read_text().count("| default |") == 1
     levers.main([], to=tmp_path)
     assert capsys.readouterr().out.count("default") == 1  # what was tried is not tried again
+    monkeypatch.setattr(levers, "LEVERS", {"default": TINY, "recalibrated": TINY})
+    levers.main([], to=tmp_path)
+    default, recalibrated = json.loads((tmp_path / "levers.json").read_text())["tried"]
+    assert recalibrated["crps"] == default["crps"]  # levels change, draws do not
+    assert recalibrated["width"] != default["width"]
