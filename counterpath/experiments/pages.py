@@ -167,7 +167,7 @@ def _missing(experiment: Experiment, cells: Sequence[Cell], scale: Scale) -> lis
 
 def _index(verdicts: dict[str, list[tuple[World, Verdict]]], scale: Scale) -> str:
     lines = [
-        "# The paper, reproduced",
+        "# The paper's experiments on little data" if scale.caution else "# The paper, reproduced",
         "",
         f"Scale `{scale.name}`: {_amount(scale)}{len(scale.seeds)} training seeds. Each page has all figures; "
         "`counterpath reproduce` makes them. What verdicts mean: [how to reproduce](../../how-to/reproduce.md)."
