@@ -126,7 +126,7 @@ def page_of(content: dict[str, Any]) -> str:
             f"\n## {study['title']}\n\n"
             f"[The commands](../how-to/{study['page']}). {learned['stays']} stays of {learned['persons']} persons were "
             f"learned from, {judged['stays']} stays of {judged['persons']} others were judged. The report says of its "
-            f"plan: {'; '.join(study['support']) or 'nothing'}.\n\n"
+            f"plan, and of what it is compared with: {'; '.join(study['support']) or 'nothing'}.\n\n"
             "| model | outcomes | 95% intervals held | median width | CRPS |\n|---|---|---|---|---|\n"
         )
         parts += [_row(f"`{name}`", model["all"]) for name, model in study["models"].items()]

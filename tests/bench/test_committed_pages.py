@@ -13,6 +13,7 @@ from bench import (
     model_uncertainty,
     oracle_table,
     prediction_speed,
+    real_records,
     simulator_scale,
 )
 from bench.provenance import RESULTS, last_result
@@ -26,6 +27,7 @@ PAGES = {
     "model-uncertainty": lambda content: model_uncertainty.page_of(content["cells"]),
     "oracle": oracle_table.page,
     "prediction-speed": prediction_speed.page_of,
+    "real-records": real_records.page_of,
     "simulator-scale": simulator_scale.page,
     "speed": engine_speed.page,
     "speed-device": device_epoch.page_of,
