@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from counterpath.experiments.aims import INVERSE_INTENSITY, OURS_NOMINAL, PLAIN, WITH_BALANCING
 from counterpath.experiments.answers import LEVELS
 from counterpath.experiments.experiment import Aim, Course, Curve, Experiment
 from counterpath.experiments.recipes import BALANCED, SPREADING, USUAL, WEIGHTED
@@ -34,118 +33,6 @@ CRPS_COURSE, WIDTH_COURSE = (
     Course(figure, figure, scale="log", reference=1.0) for figure in ("CRPS ÷ oracle", "95% width ÷ oracle")
 )
 HELD_COURSE = Course("95% holds", "95% intervals hold", scale="logit", reference=0.95, lowest=SHOWN_FROM)
-SIZE_ALONE = (
-    "The size of the forecast alone, without any spread, has an area of 0.07 to 0.14 "
-    "([on a laptop](../laptop/deferral.md))."
-)
-
-
-@dataclass(frozen=True)
-class _Compared:
-    """Whose aims and claims: ours, and the paper's about its own configurations."""
-
-    ours: str = "BNCDE"
-    beside: str = "TECDE"
-    published: str = "BNCDE.paper"
-    published_beside: str = "TECDE.paper"
-    with_noise: str = "TECDE with noise"
-    ensemble: str = "DeepEnsemble"
-
-    @property
-    def faithful(self) -> tuple[Aim, ...]:
-        return (
-            Aim("95% intervals hold at least 95%", "95% holds", self.published, lowest=0.95, whose="paper"),
-            Aim("99% intervals hold at least 99%", "99% holds", self.published, lowest=0.99, whose="paper"),
-            Aim("its 95% intervals hold too few", "95% holds", self.published_beside, highest=0.95, whose="paper"),
-            Aim("95% intervals hold 94 to 96%", "95% holds", self.ours, 0.94, 0.96),
-            Aim("99% intervals hold 98 to 100%", "99% holds", self.ours, 0.98, 1.0),
-        )
-
-    @property
-    def sharp(self) -> tuple[Aim, ...]:
-        return (
-            self._claim("narrower than {}", "95% width"),
-            Aim("at most 1.15 times the oracle's width", "95% width ÷ oracle", self.ours, highest=1.15),
-        )
-
-    @property
-    def exact(self) -> tuple[Aim, ...]:
-        squared = "mean squared error at noise"
-        return (
-            self._claim("a smaller error than {}", f"{squared} 0.01"),
-            self._claim("a smaller error than {} at the largest noise", f"{squared} 0.1"),
-            Aim("at most 1.15 times the oracle's", "mean squared error ÷ oracle", self.ours, highest=1.15),
-            Aim(f"not above {self.published}'s at the largest noise", f"{squared} 0.1", self.ours, than=self.published),
-        )
-
-    @property
-    def growing(self) -> Aim:
-        other = self.published_beside
-        text = f"an advantage over {other} that grows with Δ"
-        return Aim(text, "mean squared error at noise 0.01", self.published, than=other, grows=True, whose="paper")
-
-    @property
-    def close(self) -> tuple[Aim, ...]:
-        return (
-            Aim("CRPS at most 1.10 times the oracle's", "CRPS ÷ oracle", self.ours, highest=1.10),
-            Aim(f"CRPS not above that of {self.with_noise}", "CRPS ÷ oracle", self.ours, than=self.with_noise),
-            Aim(f"CRPS not above that of {self.ensemble}", "CRPS ÷ oracle", self.ours, than=self.ensemble),
-        )
-
-    @property
-    def informative(self) -> tuple[Aim, ...]:
-        area, by_scale = "area by volume", "area by the model's scale"
-        return (
-            self._claim("an area below that of {}", area),
-            Aim(
-                "the error hardly falls: an area of at least 0.9",
-                area,
-                self.published_beside,
-                lowest=0.9,
-                whose="paper",
-                why=f"errors are in cm³, so whatever grows with the tumour ranks them. {SIZE_ALONE}",
-            ),
-            Aim(
-                f"an area below that of {self.beside}",
-                area,
-                self.ours,
-                than=self.beside,
-                why=f"by volume both rank little but size, and are about as good as size. {SIZE_ALONE}",
-            ),
-            Aim("an area below random's", area, self.ours, highest=1.0),
-            Aim("an area below that of the forecast's size alone", f"{area} − by size alone", self.ours, highest=0.0),
-            Aim(
-                "by the spread on the model's scale, an area below random's",
-                by_scale,
-                self.ours,
-                highest=1.0,
-                why="the model's scale is nearly relative. Who is withheld by it has a small tumour, whose effect is "
-                "never far off in cm³. Where errors are relative too, in the next line, that ranking can be judged: "
-                "there the area of `BNCDE` is 0.03 to 0.10 ([on a laptop](../laptop/deferral.md)).",
-            ),
-            Aim("the same of relative errors", f"{by_scale}, relative", self.ours, highest=1.0),
-        )
-
-    def _claim(self, text: str, figure: str) -> Aim:
-        other = self.published_beside
-        return Aim(text.format(other), figure, self.published, than=other, whose="paper")
-
-
-PLAIN = _Compared()
-WITH_BALANCING = _Compared("BNCDE", "TECDE, balanced", "BNCDE.paper, balanced", "TECDE.paper, balanced")
-INVERSE_INTENSITY = _Compared(
-    "BNCDE, weighted",
-    "TESAR-CDE",
-    "BNCDE.paper, weighted",
-    "TESAR-CDE.paper",
-    "TESAR-CDE with noise",
-    "DeepEnsemble, weighted",
-)
-
-OURS_NOMINAL = (
-    Aim("95% intervals hold at least 95%", "95% holds", lowest=0.95),
-    Aim("99% intervals hold at least 99%", "99% holds", lowest=0.99),
-)
 
 EXPERIMENTS = {
     experiment.name: experiment

@@ -231,7 +231,7 @@ def evidence_bound_of(model: NeuralEstimator, train: Cohort, validation: Cohort)
     likelihood = float(expected_log_density(problem, jax.random.key(0), parameters).mean())
     outcomes = float(tabulate(train, model.tabulation_, cuts=cuts, rng=rng).outcomes)
     kept = model.history_.filter("kept").sort("epoch").group_by("posterior", maintain_order=True).last()
-    return likelihood - float(kept["kl"].to_numpy().mean()) / outcomes if len(kept) else math.nan
+    return likelihood - float(np.mean(kept["kl"].to_numpy())) / outcomes if len(kept) else math.nan
 
 
 def _in_words(settings: Mapping[str, Any]) -> str:
