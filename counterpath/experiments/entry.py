@@ -59,7 +59,7 @@ def reproduce(
     chosen = _possible(own, data, say) if "all" in names else {name: _experiment(name, own, data) for name in names}
     _check("model", models, {ORACLE, *RECIPES})
     _check("world", worlds, {world.name for experiment in chosen.values() for world in experiment.worlds})
-    _check("horizon", horizons, {days for found in chosen.values() for days in found.horizons[-own.horizons :]})
+    _check("horizon", horizons, {days for found in chosen.values() for days in own.among(found.horizons)})
     if data is not None and any(experiment.on_records for experiment in chosen.values()):
         records(data)  # what is wrong with them is said before any work
     asked = own.seeds if seeds is None else tuple(seeds)

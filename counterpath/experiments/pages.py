@@ -80,10 +80,10 @@ def _verdicts(experiment: Experiment, by: By, scale: Scale) -> list[tuple[World,
 
 def _horizons(aim: Aim, experiment: Experiment, scale: Scale) -> tuple[float, ...]:
     """At which an aim is judged: what grows does so from the shorter ones on."""
-    own = experiment.horizons[-scale.horizons :]
+    own = scale.among(experiment.horizons)
     if not (aim.grows and experiment.follows):
         return own
-    return (*EXPERIMENTS[experiment.follows].horizons[-scale.horizons :], *own)
+    return (*scale.among(EXPERIMENTS[experiment.follows].horizons), *own)
 
 
 def _of_aim(aim: Aim, experiment: Experiment, by: By) -> Sequence[Cell]:
@@ -124,7 +124,7 @@ def _whose(aim: Aim) -> str:
 
 def _table(experiment: Experiment, cells: Sequence[Cell], scale: Scale, world: World, figure: str) -> str:
     values = _values(cells, world, figure)
-    horizons = experiment.horizons[-scale.horizons :]
+    horizons = scale.among(experiment.horizons)
     models = [
         model for model in (*experiment.models, ORACLE) if any((model, horizon) in values for horizon in horizons)
     ]
@@ -156,7 +156,7 @@ def _missing(experiment: Experiment, cells: Sequence[Cell], scale: Scale) -> lis
                 wanted = (0,) if world.has_oracle and "runtime" not in experiment.measures else ()
             lacking = [
                 f"Δ = {horizon:g}" if seeds == len(wanted) else f"{counted(seeds, 'seed')} at Δ = {horizon:g}"
-                for horizon in experiment.horizons[-scale.horizons :]
+                for horizon in scale.among(experiment.horizons)
                 if (seeds := sum((horizon, seed) not in there[world.name, model] for seed in wanted))
             ]
             if lacking:

@@ -19,7 +19,7 @@ FOOLED = f"{ORACLE}{BELIEVING}"
 def draw(experiment: Experiment, cells: Sequence[Cell], scale: Scale, folder: Path) -> list[str]:
     """Figures over the horizon, with a column for each world; curves, in a file for each world. Names of the SVGs."""
     names = []
-    if experiment.courses and len(horizons := experiment.horizons[-scale.horizons :]) > 1:
+    if experiment.courses and len(horizons := scale.among(experiment.horizons)) > 1:
         there = {cell.world for cell in cells}
         worlds = [world.name for world in experiment.worlds if world.name in there]
         rows = [
@@ -42,7 +42,7 @@ def draw(experiment: Experiment, cells: Sequence[Cell], scale: Scale, folder: Pa
         alone = len(experiment.worlds) == 1
         title = experiment.title if alone else f"{experiment.title} ({world.name})"
         name = experiment.name if alone else f"{experiment.name}.{world.name}"
-        columns = [f"Δ = {horizon:g}" for horizon in experiment.horizons[-scale.horizons :]]
+        columns = [f"Δ = {horizon:g}" for horizon in scale.among(experiment.horizons)]
         names += _write(experiment, title, name, rows, columns, folder)
     return names
 

@@ -105,7 +105,7 @@ class Reproduction:
 
     def horizons(self, experiment: Experiment) -> tuple[float, ...]:
         """Days ahead, at this scale."""
-        return tuple(days for days in experiment.horizons[-self.scale.horizons :] if not self.days or days in self.days)
+        return tuple(days for days in self.scale.among(experiment.horizons) if not self.days or days in self.days)
 
     def run(self) -> None:
         """Make what is missing."""

@@ -22,7 +22,7 @@ class Scale:
         oracle_draws: Of the oracle's distribution for each patient.
         seeds: Training seeds, each with its own patients.
         noises: Levels of the test patients' noise.
-        horizons: Of each experiment, at most so many: the last ones.
+        horizons: Of each experiment the first and the last of these; none for all.
         bncde: Settings of `BNCDE`; `large` among them says which preset.
         tecde: Settings of `TECDE`, and of the members of an ensemble.
         members: Of an ensemble.
@@ -43,7 +43,7 @@ class Scale:
     oracle_draws: int
     seeds: tuple[int, ...]
     noises: tuple[float, ...] = NOISES
-    horizons: int = 5
+    horizons: tuple[float, ...] = ()
     bncde: Mapping[str, Any] = field(default_factory=dict)
     tecde: Mapping[str, Any] = field(default_factory=dict)
     members: int = 5
@@ -54,6 +54,13 @@ class Scale:
     presets: str = ""
     only_runs: bool = False
     of_records: bool = False
+
+    def among(self, horizons: tuple[float, ...]) -> tuple[float, ...]:
+        """Those of an experiment that are looked at."""
+        if not self.horizons:
+            return horizons
+        found = [horizon for horizon in horizons if horizon in self.horizons]
+        return tuple(sorted({*found[:1], *found[-1:]}))
 
 
 # Sizes of `BNCDE.large`, so that a baseline is as large and learns as long.
@@ -111,7 +118,7 @@ SCALES = {
             oracle_draws=60,
             seeds=(0,),
             noises=(0.01, 0.10),
-            horizons=1,
+            horizons=(1.0, 3.0, 5.0),  # two for every experiment that draws something over them
             bncde=_TINY | {"posteriors": 1, "drift_widths": (2,)},
             tecde=_TINY,
             members=2,

@@ -78,3 +78,12 @@ def test_the_paper_is_judged_by_its_own_configuration(model):
         "TECDE.paper, balanced",
         "BNCDE.paper, balanced",
     }
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_smallest_scale_has_two_horizons_for_what_is_drawn_over_them(name):
+    experiment, smoke = EXPERIMENTS[name], SCALES["smoke"]
+    asked = smoke.among(experiment.horizons)
+    assert set(asked) <= set(experiment.horizons)
+    assert len(asked) == (2 if experiment.courses else min(len(asked), 2)) > 0
+    assert SCALES["paper"].among(experiment.horizons) == experiment.horizons
