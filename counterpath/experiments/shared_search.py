@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 if TYPE_CHECKING:
     import optuna
@@ -16,7 +17,7 @@ BEAT = 10.0  # seconds between two signs of life of a trial
 SILENT = 60.0  # seconds without one, after which a trial has been cut short, as by a power cut
 PAUSE = 1.0  # seconds between two looks at what others are still trying
 ENDED = ("COMPLETE", "PRUNED")
-REASON, SIGN = "reason", "alive"  # names of what trials say of themselves
+REASON, SIGN, WHOSE = "reason", "alive", "whose"  # names of what trials say of themselves
 
 
 class Turns:
@@ -24,15 +25,22 @@ class Turns:
 
     Attributes:
         study: That all searchers share.
+        choices: Of each setting.
         combinations: In the order in which they are tried, the same for all.
         wanted: How many of them in all.
         say: Called where others must be waited for.
     """
 
     def __init__(
-        self, study: optuna.Study, combinations: Sequence[Combination], wanted: int, say: Callable[[str], None]
+        self,
+        study: optuna.Study,
+        choices: Mapping[str, Sequence[str]],
+        combinations: Sequence[Combination],
+        wanted: int,
+        say: Callable[[str], None],
     ):
         self.study = study
+        self.choices = choices
         self.combinations = combinations
         self.wanted = wanted
         self.say = say
@@ -43,22 +51,21 @@ class Turns:
         found: dict[str, optuna.trial.FrozenTrial] = {}
         ended = [trial for trial in self.study.get_trials(deepcopy=False) if trial.state.name in ENDED]
         for trial in sorted(ended, key=lambda own: (own.state.name != ENDED[0], own.number)):
-            found.setdefault(repr(combination_of(trial)), trial)
+            found.setdefault(repr(sorted(trial.params.items())), trial)
         return sorted(found.values(), key=lambda own: own.number)
 
     def next(self) -> optuna.Trial | None:
         """The next trial; None when enough are done. Where others are about the last ones, these are waited for."""
         has_said = False
         while True:
-            done = [combination_of(trial) for trial in self.done()]
+            done = [trial.params for trial in self.done()]
             if len(done) >= self.wanted:
                 return None
-            running = [combination_of(trial) for trial in self._running()]
+            running = [trial.params for trial in self._running()]
             begun = [own for own in self.combinations if own not in done and own in running]
             left = [own for own in self.combinations if own not in done and own not in begun]
             if left and len(done) + len(begun) < self.wanted:
-                self.study.enqueue_trial(left[0])
-                trial = self.study.ask()  # this one, or one that another searcher has just put there
+                trial = self._begin(left[0])
                 if self._is_first(trial.number):
                     return trial
                 self.study.tell(trial, state=_failed())
@@ -88,6 +95,26 @@ class Turns:
             ended.set()
             thread.join()
 
+    def _begin(self, combination: Combination) -> optuna.Trial:
+        """A trial that others see with its combination from the first moment on.
+
+        What is asked of a study is not so: of trials that wait in it, two searchers may be given the same one, or one
+        of them a new one without settings.
+        """
+        from optuna.distributions import BaseDistribution, CategoricalDistribution
+        from optuna.trial import Trial, TrialState, create_trial
+
+        own = uuid4().hex
+        choices: dict[str, BaseDistribution] = {
+            name: CategoricalDistribution(values) for name, values in self.choices.items()
+        }
+        begun = create_trial(
+            state=TrialState.RUNNING, params=combination, distributions=choices, user_attrs={WHOSE: own}
+        )
+        self.study.add_trial(begun)
+        found = next(t for t in self.study.get_trials(deepcopy=False) if t.user_attrs.get(WHOSE) == own)
+        return Trial(self.study, found._trial_id)
+
     def _running(self) -> list[optuna.trial.FrozenTrial]:
         """What has shown a sign of life. Only own clocks are compared: those of other machines may be off."""
         now, found = time.monotonic(), []
@@ -105,12 +132,7 @@ class Turns:
         """Of those who took the same combination at the same moment, the lowest number has it."""
         own = next(trial for trial in self.study.get_trials(deepcopy=False) if trial.number == number)
         earlier = [*self.done(), *(trial for trial in self._running() if trial.number < number)]
-        return combination_of(own) not in [combination_of(trial) for trial in earlier]
-
-
-def combination_of(trial: optuna.trial.FrozenTrial) -> Combination:
-    """What a trial is about, also before it has begun."""
-    return trial.system_attrs.get("fixed_params") or trial.params
+        return own.params not in [trial.params for trial in earlier]
 
 
 def _failed() -> optuna.trial.TrialState:

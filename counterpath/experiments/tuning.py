@@ -119,7 +119,7 @@ def tune(
         load_if_exists=True,
     )
     _require_same(made, start, choices)
-    turns = Turns(made, combinations, wanted, say)
+    turns = Turns(made, choices, combinations, wanted, say)
     while (trial := turns.next()) is not None:
         settings = {name: json.loads(trial.suggest_categorical(name, values)) for name, values in choices.items()}
         about = f"Trial {trial.number}, {_in_words(settings)}"
