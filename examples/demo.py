@@ -112,7 +112,7 @@ def as_table(evaluations: list[Evaluation]) -> Table:
             spread = [
                 cell
                 for level in (0.95, 0.99)
-                for cell in (f"{score.coverage[level].value:.1%}", f"{score.width[level]:.4f}")
+                for cell in (f"{score.coverage[level].value:.1%}", f"{score.width[level]:.1e}")
             ]
             table.add_row(
                 f"{score.horizon:.0f}",
