@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 EXAMPLES = 40
 BODIES = ("/api/predict", "/api/effect", "/api/compare", "/api/history")
 TREATMENTS = ("chemotherapy", "radiotherapy")
+# A first request compiles and many drawn ones are refused: slow examples and filtered ones are no fault here.
 drawn = settings(max_examples=EXAMPLES, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 
 
