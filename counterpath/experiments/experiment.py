@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from counterpath.experiments.record_worlds import RecordWorld
+from counterpath.experiments.scales import Scale
 from counterpath.experiments.world import World
 from counterpath.figures.experiments import AxisScale
 
@@ -62,6 +63,10 @@ class Curve:
     scale: AxisScale = "linear"
     reference: Literal["diagonal"] | float | None = None
     lowest: float | None = None
+
+    def places(self, scale: Scale) -> tuple[float, ...]:
+        """Values of the horizontal axis."""
+        return getattr(scale, self.at) if isinstance(self.at, str) else self.at
 
 
 @dataclass(frozen=True)

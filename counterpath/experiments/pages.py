@@ -15,6 +15,7 @@ from counterpath.experiments.pictures import draw
 from counterpath.experiments.recipes import ORACLE
 from counterpath.experiments.scales import Scale
 from counterpath.experiments.stated import stated
+from counterpath.experiments.strays import strays
 from counterpath.experiments.verdicts import Verdict, judge
 from counterpath.experiments.world import World
 
@@ -62,11 +63,14 @@ def _page(
             if table:
                 where = f" ({world.name})" if len(experiment.worlds) > 1 else ""
                 parts.append(f"\n### {figure}{where}\n\n{table}")
-    missing = _missing(experiment, cells, scale)
-    if missing:
-        parts.append("\nNot measured:\n\n" + "".join(f"- {one}\n" for one in missing))
+    parts.append(_listed("Far from the other seeds", strays(experiment, cells, scale)))
+    parts.append(_listed("Not measured", _missing(experiment, cells, scale)))
     parts.append(f"\n## How it was made\n\n{origins(experiment, cells)}")
     return "".join(parts)
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    return f"\n{title}:\n\n" + "".join(f"- {line}\n" for line in lines) if lines else ""
 
 
 def _verdicts(experiment: Experiment, by: By, scale: Scale) -> list[tuple[World, Verdict]]:

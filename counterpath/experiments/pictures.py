@@ -63,8 +63,7 @@ def _row(curve: Curve, cells: Sequence[Cell], scale: Scale) -> Row:
         for model, name in ((cell.model, curve.name), (FOOLED, curve.name + BELIEVING)):
             if name in cell.curves:
                 curves[model, f"Δ = {cell.horizon:g}"].append(cell.curves[name])
-    at = getattr(scale, curve.at) if isinstance(curve.at, str) else curve.at
-    return Row(curve.label, curve.over, at, curve.scale, curve.reference, curves, curve.lowest)
+    return Row(curve.label, curve.over, curve.places(scale), curve.scale, curve.reference, curves, curve.lowest)
 
 
 def _over_horizons(
