@@ -1,6 +1,6 @@
 """Does the model know what it does not know? Its spread beside its true error, as the oracle tells it.
 
-    python -m bench.model_uncertainty fit PATIENTS          one fit of BNCDE(), and its errors
+    python -m bench.model_uncertainty fit PATIENTS          one fit of BNCDE(), and its errors (or with --seed)
     python -m bench.model_uncertainty judge MODEL PATIENTS  the errors of a BNCDE.large() that bench.engine_table keeps
     python -m bench.model_uncertainty untrained PATIENTS    the same before training (or with --large)
     python -m bench.model_uncertainty page                  docs/results/model-uncertainty.json and its page
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,18 @@ from scipy.stats import spearmanr
 import counterpath as cp
 from bench.provenance import last_result, provenance, write_result
 from counterpath.experiments import tumor_worlds
-from counterpath.experiments.expected_effects import rms
+from counterpath.experiments.answers import made_once
+from counterpath.experiments.expected_effects import OfDraws, oracle_draws, rms
 from counterpath.experiments.tumor_worlds import CUT_DAYS, RANDOMISED
 
 HORIZONS = np.arange(1.0, 6.0)
-TRAIN_SEED, VALIDATION_SEED, TEST_SEED = 40_000, 45_000, 51_000  # 50,000 has judged earlier states
+TRAIN_SEED, VALIDATION_SEED, TEST_SEED = 40_000, 45_000, 52_000  # 50,000 and 51,000 have judged earlier states
 TEST = 500
 UNSEEN_GAMMA = 8.0
 DRAWS, ORACLE_DRAWS = 100, 1_000
 UNTRAINED, LINEAR = "untrained", "linear response of"
 SITUATIONS = ("as in training", "unseen plan", "unseen histories")
+FIGURES = ("error", "spread", "error_over_spread")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 Folder = typer.Option(Path("model-uncertainty"), "--to")
@@ -54,30 +57,29 @@ def situations() -> dict[str, tuple[Any, cp.Plan, Any]]:
 
 
 @app.command()
-def fit(patients: int, folder: Path = Folder) -> None:
-    """Train on so many patients and measure."""
-    record = provenance(f"python -m bench.model_uncertainty fit {patients}")
-    train = RANDOMISED.simulate(patients, TRAIN_SEED).cohort
-    validation = RANDOMISED.simulate(max(patients // 10, 50), VALIDATION_SEED).cohort
-    model = cp.BNCDE(5.0).fit(train, validation)
-    write_cell(record | {"patients": patients, "model": "BNCDE"} | measure(model), folder)
+def fit(patients: int, seed: int = 0, folder: Path = Folder) -> None:
+    """Train on so many patients, others for each seed, and measure."""
+    record = provenance(f"python -m bench.model_uncertainty fit {patients} --seed {seed}")
+    train = RANDOMISED.simulate(patients, TRAIN_SEED + seed).cohort
+    validation = RANDOMISED.simulate(max(patients // 10, 50), VALIDATION_SEED + seed).cohort
+    model = cp.BNCDE(5.0, seed=seed).fit(train, validation)
+    write_cell(record | {"patients": patients, "model": "BNCDE", "seed": seed} | measure(model, folder), folder)
 
 
 @app.command()
 def judge(model: Path, patients: int, folder: Path = Folder) -> None:
     """Measure a large model that was trained on so many patients."""
     record = provenance(f"python -m bench.model_uncertainty judge {model.name} {patients}")
-    write_cell(record | {"patients": patients, "model": "BNCDE.large"} | measure(cp.load(model)), folder)
+    write_cell(record | {"patients": patients, "model": "BNCDE.large"} | measure(cp.load(model), folder), folder)
 
 
-def measure(model: Any) -> dict[str, Any]:
-    """Errors and spreads in every situation."""
+def measure(model: Any, folder: Path) -> dict[str, Any]:
+    """Errors and spreads in every situation; what the oracle drew is kept in the folder."""
     variable = model.tabulation_.scaler.variables[0]
     rows, errors, spreads = {}, [], []
     for name, (today, plan, settings) in situations().items():
-        oracle = cp.Oracle(settings, workers=os.cpu_count()).fit(today)
-        drawn = oracle.predict(today, plan, horizons=HORIZONS.tolist(), draws=ORACLE_DRAWS).sample(ORACLE_DRAWS)
-        best = variable.forward(drawn).mean(axis=0)
+        kept = folder / f"oracle.{name.replace(' ', '-')}.{TEST_SEED}.npz"
+        best = variable.forward(of_oracle(today, plan, settings, kept)).mean(axis=0)
         means, _ = model.components(today, plan, HORIZONS, DRAWS, 0)
         error, spread = means.mean(axis=0) - best, means.std(axis=0, ddof=1)
         rows[name] = {
@@ -89,7 +91,17 @@ def measure(model: Any) -> dict[str, Any]:
         errors.append(np.abs(error).ravel())
         spreads.append(spread.ravel())
     ranks = spearmanr(np.concatenate(errors), np.concatenate(spreads)).statistic
-    return {"situations": rows, "rank_correlation_of_error_and_spread": float(ranks)}
+    return {"situations": rows, "rank_correlation_of_error_and_spread": float(ranks), "test_seed": TEST_SEED}
+
+
+def of_oracle(today: cp.Cohort, plan: cp.Plan, settings: Any, kept: Path) -> OfDraws:
+    """Its draws, the same for all models."""
+
+    def make() -> dict[str, Any]:
+        oracle = cp.Oracle(settings, workers=os.cpu_count() or 1).fit(today)
+        return {"drawn": oracle_draws(oracle, today, plan, HORIZONS, ORACLE_DRAWS)}
+
+    return made_once(kept, make)["drawn"]
 
 
 @app.command()
@@ -102,7 +114,7 @@ def untrained(patients: int, large: bool = False, folder: Path = Folder) -> None
     for kind, linear_response in ((UNTRAINED, False), (LINEAR, True)):
         model = before_training(made(5.0, linear_response=linear_response), train)
         named = {"patients": len(train), "model": f"{kind} {made.__qualname__}"}
-        write_cell(record | named | measure(model), folder)
+        write_cell(record | named | measure(model, folder), folder)
 
 
 def learners(patients: int, *, large: bool) -> cp.Cohort:
@@ -119,7 +131,7 @@ def before_training(model: Any, train: cp.Cohort) -> Any:
 
 def write_cell(content: dict[str, Any], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"{content['model']}.{content['patients']}.json"
+    name = f"{content['model']}.{content['patients']}.{content.get('seed', 0)}.json"
     (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(content, indent=2))
 
@@ -130,40 +142,85 @@ def page_of(cells: list[dict[str, Any]]) -> str:
         "Error is that of the model's mean against the oracle's, spread that of the mean over draws of the model, "
         "both as root mean squares on the model's scale over Δ = 1…5. Their ratio is 1 for a model that knows itself. "
         "Unseen plan: both treatments every day. Unseen histories: visits that almost only large tumours get. The "
-        "columns with × are relative to patients and plans as in training.\n\n"
+        "columns with × are relative to patients and plans as in training. Where there are several fits, each on "
+        "patients of its own, figures are means over them, and the ratio has its lowest and highest beside it.\n\n"
         "An untrained network shows how much of the growth is mere distance from the data. It has no linear response, "
         "since that learns from the patients before training begins; the linear response alone, which is the network "
         "before training with it, has lines of its own, so that one sees what training adds.\n\n"
         "The last column is the rank correlation of error and spread over all three situations: whether the spread "
         "grows where the true error does.\n\n"
-        "| model | patients | situation | error | spread | error ÷ spread | error × | spread × | rank correlation |\n"
-        "|---|---|---|---|---|---|---|---|---|\n"
+        "| model | fits | patients | situation | error | spread | error ÷ spread | error × | spread × "
+        "| rank correlation |\n"
+        "|---|---|---|---|---|---|---|---|---|---|\n"
     ]
-    for cell in cells:
-        usual = cell["situations"][SITUATIONS[0]]
-        for name, row in cell["situations"].items():
-            rank = f"{cell['rank_correlation_of_error_and_spread']:.2f}" if name == SITUATIONS[-1] else ""
+    for (model, patients), fits in _by_kind(cells).items():
+        for name in SITUATIONS:
+            rows = [fit["situations"][name] for fit in fits]
+            usual = [fit["situations"][SITUATIONS[0]] for fit in fits]
+            error, spread, ratio = (_mean(row[figure] for row in rows) for figure in FIGURES)
+            times = [
+                _mean(row[figure] / own[figure] for row, own in zip(rows, usual, strict=True)) for figure in FIGURES[:2]
+            ]
+            ratios = [row["error_over_spread"] for row in rows]
+            about = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+            last = name == SITUATIONS[-1]
+            rank = f"{_mean(fit['rank_correlation_of_error_and_spread'] for fit in fits):.2f}" if last else ""
             parts.append(
-                f"| {cell['model']} | {cell['patients']:,} | {name} | {row['error']:.4f} | {row['spread']:.4f} "
-                f"| {row['error_over_spread']:.2f} | {row['error'] / usual['error']:.1f} "
-                f"| {row['spread'] / usual['spread']:.1f} | {rank} |\n"
+                f"| {model} | {len(fits)} | {patients:,} | {name} | {error:.4f} | {spread:.4f} "
+                f"| {ratio:.2f}{about} | {times[0]:.1f} | {times[1]:.1f} | {rank} |\n"
             )
-    return "".join(parts)
+    return "".join(parts) + f"\n{_origins(cells)}"
+
+
+def _by_kind(cells: list[dict[str, Any]]) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """Fits of the same model on as many patients."""
+    found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for cell in cells:
+        found.setdefault((cell["model"], cell["patients"]), []).append(cell)
+    return found
+
+
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
+
+
+def _origins(cells: list[dict[str, Any]]) -> str:
+    """Which rows were measured by which commit, on whom."""
+    rows: dict[tuple[str, int], list[str]] = {}
+    for (model, patients), fits in _by_kind(cells).items():
+        for fit in fits:
+            made = rows.setdefault((fit["commit"][:10], fit["test_seed"]), [])
+            if (named := f"{model} ({patients:,})") not in made:
+                made.append(named)
+    return "".join(
+        f"- Commit `{commit}`, test patients of seed {seed:,}: {', '.join(made)}.\n"
+        for (commit, seed), made in rows.items()
+    )
 
 
 @app.command()
 def page(folder: Path = Folder) -> None:
-    """The page, from the cells that are there and those of the last page that were not made anew."""
+    """The page, from the cells that are there and those of the last page that were not made anew.
+
+    Fits on other test patients than today's stay only as long as there is none on today's.
+    """
     found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
-    by_name = {(cell["model"], cell["patients"]): cell for cell in last_result("model-uncertainty")["cells"] + found}
-    cells = [by_name[name] for name in sorted(by_name, key=_order)]
+    there = {(cell["model"], cell["patients"], cell.get("seed", 0)) for cell in found}
+    new = {(cell["model"], cell["patients"]) for cell in found}
+    kept = [
+        cell
+        for cell in last_result("model-uncertainty")["cells"]
+        if (cell["model"], cell["patients"], cell.get("seed", 0)) not in there
+        and (cell["test_seed"] == TEST_SEED or (cell["model"], cell["patients"]) not in new)
+    ]
+    cells = sorted(kept + found, key=_order)
     write_result("model-uncertainty", {"cells": cells}, page_of(cells))
 
 
-def _order(name: tuple[str, int]) -> tuple[str, int, int]:
+def _order(cell: dict[str, Any]) -> tuple[str, int, int, int]:
     """Beside each model what it was before training."""
-    kind, _, model = name[0].rpartition(" ")
-    return model, name[1], ("", LINEAR, UNTRAINED).index(kind)
+    kind, _, model = cell["model"].rpartition(" ")
+    return model, cell["patients"], ("", LINEAR, UNTRAINED).index(kind), cell.get("seed", 0)
 
 
 if __name__ == "__main__":

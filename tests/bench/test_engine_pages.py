@@ -88,6 +88,15 @@ def test_situations_differ_where_they_say():
     assert rare.records.rows < 0.6 * today.records.rows
 
 
+def test_what_the_oracle_drew_is_kept(tmp_path):
+    study = RANDOMISED.simulate(3, 1)
+    asked = study.cohort.until(54.0), cp.Plan.none(), study.truth.settings, tmp_path / "oracle.npz"
+    drawn = model_uncertainty.of_oracle(*asked)
+    assert drawn.shape == (model_uncertainty.ORACLE_DRAWS, 3, len(model_uncertainty.HORIZONS))
+    assert (model_uncertainty.of_oracle(*asked) == drawn).all()
+    assert asked[-1].exists()
+
+
 @pytest.mark.slow  # it is compiled
 def test_a_network_that_has_learned_nothing_still_answers():
     train = RANDOMISED.simulate(20, 1).cohort
@@ -101,21 +110,52 @@ def test_learners_of_an_untrained_network_are_as_many_as_asked(large):
     assert len(model_uncertainty.learners(20, large=large)) == 20
 
 
-def test_a_model_stands_beside_what_it_was_before_training(monkeypatch, tmp_path):
-    row = {"error": 0.02, "spread": 0.01, "error_over_spread": 2.0}
+def uncertainty_cell(model="BNCDE", error=0.02, rank=0.5, **about):
+    row = {"error": error, "spread": 0.01, "error_over_spread": error / 0.01}
     far = {"error": 0.2, "spread": 0.08, "error_over_spread": 2.5}
+    about = {"seed": 0, "patients": 300, "commit": "2" * 40, "test_seed": model_uncertainty.TEST_SEED} | about
     situations = dict(zip(model_uncertainty.SITUATIONS, (row, far, far), strict=True))
+    return about | {"model": model, "situations": situations, "rank_correlation_of_error_and_spread": rank}
+
+
+@pytest.fixture
+def page_of_uncertainty(monkeypatch, tmp_path):
+    def rendered(new, last=()):
+        written = []
+        for cell in new:
+            model_uncertainty.write_cell(cell, tmp_path)
+        monkeypatch.setattr(model_uncertainty, "last_result", lambda _: {"cells": list(last)})
+        monkeypatch.setattr(model_uncertainty, "write_result", lambda name, content, page: written.append(page))
+        model_uncertainty.page(tmp_path)
+        return written[0].splitlines()
+
+    return rendered
+
+
+def test_a_model_stands_beside_what_it_was_before_training(page_of_uncertainty):
     kinds = ("untrained BNCDE", "BNCDE", "linear response of BNCDE", "untrained BNCDE.large", "BNCDE.large")
-    for rank, model in enumerate(kinds):
-        cell = {"model": model, "patients": 300, "situations": situations}
-        model_uncertainty.write_cell(cell | {"rank_correlation_of_error_and_spread": rank / 10}, tmp_path)
-    monkeypatch.setattr(model_uncertainty, "last_result", lambda _: {"cells": []})
-    monkeypatch.setattr(model_uncertainty, "write_result", lambda name, content, page: written.append(page))
-    written: list[str] = []
-    model_uncertainty.page(tmp_path)
-    ends = [line for line in written[0].splitlines() if "unseen histories" in line and line.startswith("|")]
+    lines = page_of_uncertainty([uncertainty_cell(model, rank=rank / 10) for rank, model in enumerate(kinds)])
+    ends = [line for line in lines if "unseen histories" in line and line.startswith("|")]
     assert [line.split(" | ")[0] for line in ends] == [f"| {kinds[i]}" for i in (1, 2, 0, 4, 3)]
-    assert ends[0] == "| BNCDE | 300 | unseen histories | 0.2000 | 0.0800 | 2.50 | 10.0 | 8.0 | 0.10 |"
+    assert ends[0] == "| BNCDE | 1 | 300 | unseen histories | 0.2000 | 0.0800 | 2.50 | 10.0 | 8.0 | 0.10 |"
+
+
+def test_fits_of_a_model_are_averaged_with_their_range(page_of_uncertainty):
+    lines = page_of_uncertainty([uncertainty_cell(seed=seed, error=error) for seed, error in ((0, 0.01), (1, 0.02))])
+    assert "| BNCDE | 2 | 300 | as in training | 0.0150 | 0.0100 | 1.50 (1.00 to 2.00) | 1.0 | 1.0 |  |" in lines
+
+
+def test_a_fit_on_earlier_test_patients_gives_way_to_one_on_todays(page_of_uncertainty):
+    earlier = [
+        uncertainty_cell(seed=1, test_seed=1, commit="3" * 40),
+        uncertainty_cell("BNCDE.large", test_seed=1, commit="3" * 40),
+    ]
+    lines = page_of_uncertainty([uncertainty_cell()], earlier)
+    assert sum(line.startswith("| BNCDE | 1 |") for line in lines) == 3
+    assert lines[-2:] == [
+        f"- Commit `2222222222`, test patients of seed {model_uncertainty.TEST_SEED:,}: BNCDE (300).",
+        "- Commit `3333333333`, test patients of seed 1: BNCDE.large (300).",
+    ]
 
 
 @pytest.mark.parametrize(
