@@ -124,14 +124,11 @@ def fit_members(
 def settings_of_run(first: NeuralEstimator, examples: Examples, tabulation: Tabulation) -> TrainingSettings:
     """A step costs what the settings say, and no cut is in it twice, however many cuts a window has."""
     settings, there = first.training, examples.targets.shares.shape[-3]
-    if first.architecture.cuts == "last":
-        if not first.architecture.informative_sampling:
-            return settings
+    if first.architecture.informative_sampling and first.architecture.cuts == "last":
         # As many outcomes per step as without the other cut, at which visits are learned; that cut lies in the same
         # window, or has one of its own.
-        if there > 1:
-            return replace(settings, cuts_per_step=2 * settings.cuts_per_step)
-        return replace(settings, batch_size=2 * settings.batch_size)
+        twice = {"cuts_per_step": 2 * settings.cuts_per_step} if there > 1 else {"batch_size": 2 * settings.batch_size}
+        settings = replace(settings, **twice)
     cells, plan_cells = tabulation.grid.cells, tabulation.plan_grid.cells
     cuts = min(settings.cuts_per_step, there)
     times = (cells + settings.cuts_per_step * plan_cells) / (cells + cuts * plan_cells)

@@ -37,7 +37,7 @@ def in_a_step(**options):
     """Settings as the user gave them and as they run, cells of history and plan, and the most cuts of a window."""
     model = small_bncde(cuts_per_step=8, batch_size=4, **options)
     tabulation = model.new_tabulation(DAILY)
-    examples = tabulate(DAILY, tabulation, cuts="many", rng=np.random.default_rng(0))
+    examples = tabulate(DAILY, tabulation, cuts=model.architecture.cuts, rng=np.random.default_rng(0))
     cells = tabulation.grid.cells, tabulation.plan_grid.cells
     return model.training, settings_of_run(model, examples, tabulation), cells, examples.inputs.cut_step.shape[1]
 
@@ -48,13 +48,21 @@ def test_settings_run_as_they_are_where_patients_have_enough_cuts():
     assert cuts >= asked.cuts_per_step
 
 
-def test_where_each_cut_has_a_window_of_its_own_a_step_has_as_many_as_cost_the_same():
+@pytest.mark.parametrize("options", [{"lookback": 10.0}, {"cuts": "last"}], ids=["own windows", "one cut"])
+def test_where_a_window_has_one_cut_a_step_has_as_many_windows_as_cost_the_same(options):
     """No cut is in a step several times."""
-    asked, own, (cells, plan_cells), cuts = in_a_step(lookback=10.0)
+    asked, own, (cells, plan_cells), cuts = in_a_step(**options)
     assert cuts == own.cuts_per_step == 1
     cost = asked.batch_size * (cells + asked.cuts_per_step * plan_cells)
     assert own.batch_size * (cells + plan_cells) == pytest.approx(cost, rel=0.05)
     assert own.batch_size > asked.batch_size
+
+
+def test_the_published_settings_run_as_they_are():
+    model = cp.BNCDE.paper(5.0)
+    tabulation = model.new_tabulation(DAILY)
+    examples = tabulate(DAILY, tabulation, cuts="last", rng=np.random.default_rng(0))
+    assert settings_of_run(model, examples, tabulation) == model.training
 
 
 @pytest.mark.slow  # it is trained
