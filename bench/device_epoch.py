@@ -14,8 +14,10 @@ from typing import Any
 import jax
 import typer
 
-from bench.engine_speed import BATCH_SIZE, EPOCH_PATIENTS, GAUSSIAN, OURS, OWN, PEERS, markdown, run_job
+from bench.competitors import BATCH_SIZE, EPOCH_PATIENTS, GAUSSIAN, OURS, OWN, PEERS
+from bench.engine_speed import run_job
 from bench.provenance import RESULTS, provenance, write_result
+from bench.tables import markdown
 
 PEER_PATIENTS, EPOCHS = 640, 5
 PEER_STEPS = {"fixed": 10, "adaptive": 3}

@@ -16,8 +16,8 @@ import numpy as np
 import typer
 
 import counterpath as cp
-from bench.engine_speed import markdown
 from bench.provenance import RESULTS, provenance, write_result
+from bench.tables import markdown
 from counterpath.experiments.expected_effects import COMPARED, DRAWS, ORACLE_DRAWS, oracle_draws, rms
 from counterpath.experiments.tumor_worlds import CUT_DAYS, RANDOMISED
 

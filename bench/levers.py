@@ -24,8 +24,8 @@ import numpy as np
 import typer
 
 import counterpath as cp
-from bench.engine_speed import markdown
 from bench.provenance import RESULTS, last_result, provenance, write_result
+from bench.tables import markdown
 from counterpath.experiments.answers import made_once
 from counterpath.experiments.expected_effects import COMPARED, oracle_draws
 from counterpath.experiments.tumor_worlds import CONTINUOUS, CUT_DAYS, HORIZONS, RANDOMISED, TumorWorld

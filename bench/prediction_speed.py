@@ -10,8 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.engine_speed import OURS, OWN, PEERS, best_of_threads, markdown, run_job
+from bench.competitors import OURS, OWN, PEERS
+from bench.engine_speed import best_of_threads, run_job
 from bench.provenance import RESULTS, provenance, write_result
+from bench.tables import markdown
 
 DRAWS, HORIZONS = 100, [1.0, 2.0, 3.0, 4.0, 5.0]
 MANY = 10_000

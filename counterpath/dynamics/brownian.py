@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 Increments = Literal["gaussian", "two-point"]
 
@@ -29,7 +31,13 @@ def brownian_increments(
     def in_cell(cell):
         return jax.vmap(lambda key: _unit(jax.random.fold_in(key, cell), size, kind))(keys)
 
-    return jnp.sqrt(durations)[:, None, None] * jax.vmap(in_cell)(jnp.arange(len(durations)))
+    units = jax.vmap(in_cell) if kind == "two-point" else partial(_cell_by_cell, in_cell)
+    return jnp.sqrt(durations)[:, None, None] * units(jnp.arange(len(durations)))
+
+
+def _cell_by_cell(in_cell: Callable, cells: Int[Array, " cells"]) -> Float[Array, "cells draws size"]:
+    """Normals take many passes over their random words, which a processor's cache can hold for a cell, not for all."""
+    return jax.lax.platform_dependent(cells, cpu=partial(jax.lax.map, in_cell), default=jax.vmap(in_cell))
 
 
 def _unit(key: PRNGKeyArray, size: int, kind: Increments) -> Float[Array, " size"]:

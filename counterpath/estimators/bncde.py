@@ -108,7 +108,7 @@ class BNCDE(NeuralEstimator):
             cells: The most steps of a history.
             plan_cells: The most steps of a plan.
             cells_per_move: Steps of a history over which the weights stay, since they change far more slowly than
-                patients do; 1 costs half as much time again.
+                patients do; 1 costs two fifths more time.
             steps: Of training; fewer where patients turn out to be too few for so many.
             epochs: Instead of `steps`: passes over the patients.
             batch_size: Patients per step.

@@ -96,7 +96,7 @@ def fit_members(
             examples,
             held,
             clock,
-            settings_of_run(first, prepared[0].examples),
+            settings_of_run(first, prepared[0].examples, prepared[0].tabulation),
             seeds=[seed for member in members for seed in member.network_seeds],
             mixed=first.posteriors,
             report=_both(report, watch),
@@ -121,17 +121,18 @@ def fit_members(
             member.experience_ = own.experience.with_spread(own.tabulation.plan_grid.edges[step + 1], spread)
 
 
-def settings_of_run(first: NeuralEstimator, examples: Examples) -> TrainingSettings:
-    """With as many outcomes per step, whether or not each patient has another cut at which visits are learned.
-
-    That cut lies in the same window, or has one of its own.
-    """
-    settings = first.training
-    if not (first.architecture.informative_sampling and first.architecture.cuts == "last"):
-        return settings
-    if examples.targets.shares.shape[-3] > 1:
-        return replace(settings, cuts_per_step=2 * settings.cuts_per_step)
-    return replace(settings, batch_size=2 * settings.batch_size)
+def settings_of_run(first: NeuralEstimator, examples: Examples, tabulation: Tabulation) -> TrainingSettings:
+    """A step costs what the settings say, and no cut is in it twice, however many cuts a window has."""
+    settings, there = first.training, examples.targets.shares.shape[-3]
+    if first.architecture.informative_sampling and first.architecture.cuts == "last":
+        # As many outcomes per step as without the other cut, at which visits are learned; that cut lies in the same
+        # window, or has one of its own.
+        twice = {"cuts_per_step": 2 * settings.cuts_per_step} if there > 1 else {"batch_size": 2 * settings.batch_size}
+        settings = replace(settings, **twice)
+    cells, plan_cells = tabulation.grid.cells, tabulation.plan_grid.cells
+    cuts = min(settings.cuts_per_step, there)
+    times = (cells + settings.cuts_per_step * plan_cells) / (cells + cuts * plan_cells)
+    return replace(settings, cuts_per_step=cuts, batch_size=round(times * settings.batch_size))
 
 
 def _same(pair: tuple[Cohort, Cohort | None]) -> tuple[int, int]:

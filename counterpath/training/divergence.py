@@ -7,6 +7,9 @@ from collections import defaultdict
 from itertools import takewhile
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float64
+
 from counterpath.training.settings import TrainingSettings
 
 JUDGED_STEPS = 20  # at least
@@ -29,4 +32,15 @@ def require_finite(history: list[dict[str, Any]], settings: TrainingSettings, st
             f"By epoch {done}, {worst:.0f} of the last {steps} steps had a loss or gradient that is not finite. "
             "Such steps are left out, but so many mean that training has diverged. Lower learning_rate, or look for "
             "extreme values with cohort.check()."
+        )
+
+
+def require_kept(best_scores: Float64[np.ndarray, " members"]) -> None:
+    """Of every member some state had a score, so that what is returned has learned something."""
+    lost = np.flatnonzero(~np.isfinite(best_scores))
+    if len(lost):
+        which = "No" if len(best_scores) == 1 else f"Of network {lost[0] + 1} of {len(best_scores)} no"
+        raise TrainingError(
+            f"{which} state described the validation patients: all their scores were not finite. Look for extreme "
+            "values among these patients with cohort.check(), or lower learning_rate."
         )

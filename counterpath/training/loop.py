@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool
 
 from counterpath.models import NeuralCDE
 from counterpath.training.checkpoint import Checkpoint
-from counterpath.training.divergence import TrainingError, require_finite
+from counterpath.training.divergence import TrainingError, require_finite, require_kept
 from counterpath.training.examples import Examples
 from counterpath.training.interruption import hearing_interrupts
 from counterpath.training.problem import Clock, Problem
@@ -28,6 +28,7 @@ from counterpath.training.settings import TrainingSettings
 from counterpath.training.spread import Spread
 from counterpath.training.steps import Progress, optimiser_for, train_epoch
 
+SCORE_SEED = 2**31 - 1  # of the draws that scores are of: not those of a usual prediction
 AT_MOST_LOST = 30.0  # seconds of training, where a run ends before its time; besides the epoch itself
 
 
@@ -153,7 +154,7 @@ def train(
     spread = spread_over(networks, settings, examples.patients)
     problem = Problem(examples.inputs, examples.targets, clock, examples.outcomes, rest, settings, spread).on_devices()
     spread_held = replace(held, spread=spread).on_devices()
-    member_keys, score_key = jnp.stack([jax.random.key(seed) for seed in seeds]), jax.random.key(0)
+    member_keys, score_key = jnp.stack([jax.random.key(seed) for seed in seeds]), jax.random.key(SCORE_SEED)
     run = _begin(parameters, settings, examples.patients)
     if checkpoint is not None:
         run = checkpoint.resume(run)
@@ -205,6 +206,7 @@ def train(
             if report is not None:
                 report(done)
             stop_if_interrupted()
+    require_kept(run.best_score)
     best = jax.tree.map(np.asarray, run.best)
     spread_there = None
     if settings.outcome_noise and settings.fits_noise:

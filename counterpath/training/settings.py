@@ -14,6 +14,7 @@ POSITIVE = (
     *("validation_draws", "validation_cuts"),
 )
 SCORES = 10  # validation scores per run, about: rates fall to nothing, so the best state is near the end
+LONGEST_EPOCH = 1 / SCORES  # of a run that is counted in steps, however many patients there are
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,21 @@ class TrainingSettings:
         for name in ("learning_rate", "drift_learning_rate", "readout_learning_rate", "balancing"):
             if not getattr(self, name) >= 0:
                 raise CohortError(f"{name}={getattr(self, name)} must not be negative.")
+        if not 0 <= self.kl_ramp < 1:
+            raise CohortError(f"kl_ramp={self.kl_ramp} must be at least 0 and below 1: nothing is kept before it ends.")
 
     def patients_per_step(self, patients: int) -> int:
         """Of so many."""
         return min(self.batch_size, patients)
 
     def steps_per_epoch(self, patients: int) -> int:
-        """Whole batches; one of everybody where there are too few for one."""
-        return max(patients // self.batch_size, 1)
+        """Whole batches; one of everybody where there are too few for one.
+
+        Where a run is counted in steps, an epoch is a part of many patients only, drawn anew each time: a run has
+        scores, and no more steps than were asked for.
+        """
+        whole = max(patients // self.batch_size, 1)
+        return whole if self.epochs is not None else min(whole, max(round(LONGEST_EPOCH * self.steps), 1))
 
     def epochs_for(self, patients: int) -> int:
         """Passes over so many patients."""

@@ -6,7 +6,6 @@ from bench import (
     cohort_scale,
     device_epoch,
     effects,
-    engine_speed,
     engine_table,
     explorer_load,
     meds_scale,
@@ -15,6 +14,7 @@ from bench import (
     prediction_speed,
     real_records,
     simulator_scale,
+    speed_page,
 )
 from bench.provenance import RESULTS, last_result
 
@@ -29,7 +29,7 @@ PAGES = {
     "prediction-speed": prediction_speed.page_of,
     "real-records": real_records.page_of,
     "simulator-scale": simulator_scale.page,
-    "speed": engine_speed.page,
+    "speed": speed_page.page,
     "speed-device": device_epoch.page_of,
 }
 

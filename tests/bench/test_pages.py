@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bench import device_epoch, effects, prediction_speed
-from bench.engine_speed import ADAPTIVE, FIXED, GAUSSIAN, OURS
+from bench.competitors import ADAPTIVE, FIXED, GAUSSIAN, OURS
 
 SAID = {
     "command": "python -m bench.x",

@@ -57,6 +57,14 @@ def test_increments_do_not_depend_on_how_many_cells_follow(kind):
     np.testing.assert_array_equal(drawn(key, DURATIONS[:2], SIZE, kind), drawn(key, DURATIONS, SIZE, kind)[:2])
 
 
+def test_normals_of_a_cell_come_from_its_own_key():
+    key = jax.random.key(1)
+    found = drawn(key, DURATIONS, SIZE, "gaussian")
+    for cell, duration in enumerate(DURATIONS):
+        own = jax.random.normal(jax.random.fold_in(key, cell), (SIZE,))
+        np.testing.assert_allclose(found[cell], jnp.sqrt(duration) * own, rtol=1e-6)
+
+
 @pytest.mark.parametrize("size", [1, 32, 33])
 def test_two_point_increments_are_exactly_the_root_of_the_duration_up_or_down(size):
     found = drawn(jax.random.key(2), DURATIONS, size, "two-point")

@@ -75,7 +75,7 @@ def test_a_cut_for_visits_leaves_as_many_outcomes_to_each_step(interpolation):
         tabulation = model.new_tabulation(train)
         rng, interval = np.random.default_rng(0), 1.0 if sampling else None
         examples = tabulate(train, tabulation, cuts="last", rng=rng, interval=interval)
-        settings = settings_of_run(model, examples)
+        settings = settings_of_run(model, examples, tabulation)
         steps = settings.steps_per_epoch(examples.patients)
         seen = settings.patients_per_step(examples.patients) * settings.cuts_per_step
         candidates = float(examples.targets.cuts.sum())
