@@ -45,7 +45,6 @@ class Posterior:
         draws: int,
         seed: int,
         increments: Increments = "gaussian",
-        numbers: range | None = None,  # of the draws, where other networks have draws too
     ):
         self.network = network
         self.durations = durations
@@ -53,8 +52,7 @@ class Posterior:
         self.draws = draws
         self.seed = seed
         self.increments: Increments = increments
-        own = jnp.asarray(range(draws) if numbers is None else numbers)
-        self._keys = jax.vmap(lambda draw: jax.random.fold_in(jax.random.key(seed), draw))(own)
+        self._keys = jax.vmap(lambda draw: jax.random.fold_in(jax.random.key(seed), draw))(jnp.arange(draws))
         path_draws = 1 if network.has_fixed_weights else draws
         size = len(durations) * network.encoder_field.size + len(plan_durations) * network.decoder_field.size
         most = max((BYTES_AT_ONCE if jax.default_backend() == "cpu" else BYTES_KEPT) // (4 * size), 1)
@@ -129,18 +127,10 @@ class PosteriorMixture:
         self.networks = tuple(networks)
         self.draws = draws
         self.seed = seed
-        most, every = -(-draws // len(networks)), len(networks)
+        most = -(-draws // len(networks))
         self._parts = [
-            Posterior(
-                network,
-                durations,
-                plan_durations,
-                draws=most,
-                seed=seed,
-                increments=increments,
-                numbers=range(which, most * every, every),
-            )
-            for which, network in enumerate(networks[:draws])
+            Posterior(network, durations, plan_durations, draws=most, seed=seed, increments=increments)
+            for network in networks[:draws]
         ]
 
     def outcomes(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:

@@ -28,7 +28,6 @@ from counterpath.training.settings import TrainingSettings
 from counterpath.training.spread import Spread
 from counterpath.training.steps import Progress, optimiser_for, train_epoch
 
-SCORE_SEED = 2**31 - 1  # of the draws that scores are of: not those of a usual prediction
 AT_MOST_LOST = 30.0  # seconds of training, where a run ends before its time; besides the epoch itself
 
 
@@ -154,7 +153,7 @@ def train(
     spread = spread_over(networks, settings, examples.patients)
     problem = Problem(examples.inputs, examples.targets, clock, examples.outcomes, rest, settings, spread).on_devices()
     spread_held = replace(held, spread=spread).on_devices()
-    member_keys, score_key = jnp.stack([jax.random.key(seed) for seed in seeds]), jax.random.key(SCORE_SEED)
+    member_keys, score_key = jnp.stack([jax.random.key(seed) for seed in seeds]), jax.random.key(0)
     run = _begin(parameters, settings, examples.patients)
     if checkpoint is not None:
         run = checkpoint.resume(run)
