@@ -240,13 +240,13 @@ EXPERIMENTS = {
                     whose="paper",
                 ),
                 Aim(
-                    "draws hardly cost: a hundred at most half as much again as one",
+                    "draws hardly cost: the most at most half as much again as one",
                     "most draws ÷ one draw",
                     "BNCDE.paper",
                     highest=1.5,
                     whose="paper",
                     why="a hundred draws are a hundred times the arithmetic. An H200 hides most of it; CPU cores hide "
-                    "none ([a step by draws](../speed.md)).",
+                    "little ([a step by draws](../speed.md)).",
                 ),
             ),
             at_most=3,
