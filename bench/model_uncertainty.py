@@ -193,7 +193,7 @@ def _origins(cells: list[dict[str, Any]]) -> str:
             if (named := f"{model} ({patients:,})") not in made:
                 made.append(named)
     return "".join(
-        f"- Commit `{commit}`, test patients of seed {seed:,}: {', '.join(made)}.\n"
+        f"- Measured by commit `{commit}`, test patients of seed {seed:,}: {', '.join(made)}.\n"
         for (commit, seed), made in rows.items()
     )
 

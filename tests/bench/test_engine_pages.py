@@ -153,8 +153,8 @@ def test_a_fit_on_earlier_test_patients_gives_way_to_one_on_todays(page_of_uncer
     lines = page_of_uncertainty([uncertainty_cell()], earlier)
     assert sum(line.startswith("| BNCDE | 1 |") for line in lines) == 3
     assert lines[-2:] == [
-        f"- Commit `2222222222`, test patients of seed {model_uncertainty.TEST_SEED:,}: BNCDE (300).",
-        "- Commit `3333333333`, test patients of seed 1: BNCDE.large (300).",
+        f"- Measured by commit `2222222222`, test patients of seed {model_uncertainty.TEST_SEED:,}: BNCDE (300).",
+        "- Measured by commit `3333333333`, test patients of seed 1: BNCDE.large (300).",
     ]
 
 
